@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The two functions that carry every directory file (and one for programs):
+#   onceward_module(name SOURCES … USES … PRIVATE …)    a static library of lib/
+#   onceward_program(name SOURCES … USES …)             a service library without main.c, and its executable
+#   onceward_test(test_x LABEL … SOURCES … USES … NEEDS …)
+# A module shows only its own include folder; what it USES, it shows on; what is PRIVATE stays inside.
+
+add_library(onceward_flags INTERFACE)
+add_library(onceward::flags ALIAS onceward_flags)
+target_compile_options(onceward_flags INTERFACE
+    -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes
+    -Wformat=2 -Wundef -Wvla -Wswitch-enum -fno-common
+    $<$<BOOL:${ONCEWARD_WERROR}>:-Werror>)
+target_compile_definitions(onceward_flags INTERFACE _GNU_SOURCE
+    ONCEWARD_VERSION="${PROJECT_VERSION}"
+    $<$<BOOL:${ONCEWARD_FAILPOINTS}>:ONCEWARD_FAILPOINTS>)
+
+function(onceward_module name)
+    cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE" ${ARGN})
+    add_library(onceward_${name} STATIC ${ARG_SOURCES})
+    add_library(onceward::${name} ALIAS onceward_${name})
+    target_include_directories(onceward_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include)
+    list(TRANSFORM ARG_USES PREPEND onceward::)
+    target_link_libraries(onceward_${name} PUBLIC ${ARG_USES} PRIVATE onceward::flags ${ARG_PRIVATE})
+endfunction()
+
+function(onceward_program name)
+    cmake_parse_arguments(ARG "" "BINARY" "SOURCES;USES;PRIVATE" ${ARGN})
+    add_library(onceward_${name}_service STATIC ${ARG_SOURCES})
+    add_library(onceward::${name}_service ALIAS onceward_${name}_service)
+    target_include_directories(onceward_${name}_service PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+    list(TRANSFORM ARG_USES PREPEND onceward::)
+    target_link_libraries(onceward_${name}_service PUBLIC ${ARG_USES} PRIVATE onceward::flags ${ARG_PRIVATE})
+    add_executable(${ARG_BINARY} main.c)
+    target_link_libraries(${ARG_BINARY} PRIVATE onceward_${name}_service onceward::flags)
+    install(TARGETS ${ARG_BINARY} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+function(onceward_test name)
+    cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;USES;PRIVATE;NEEDS" ${ARGN})
+    if(NOT ARG_SOURCES)
+        set(ARG_SOURCES ${name}.c)
+    endif()
+    if(NOT ARG_TIMEOUT)
+        set(ARG_TIMEOUT 60)
+    endif()
+    add_executable(${name} ${ARG_SOURCES})
+    list(TRANSFORM ARG_USES PREPEND onceward::)
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
+    target_compile_definitions(${name} PRIVATE ONCEWARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                               ONCEWARD_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+    target_link_libraries(${name} PRIVATE ${ARG_USES} ${ARG_PRIVATE} PkgConfig::CMOCKA onceward::flags)
+    add_test(NAME ${ARG_LABEL}.${name} COMMAND ${name})
+    set_tests_properties(${ARG_LABEL}.${name} PROPERTIES LABELS "${ARG_LABEL};${ARG_NEEDS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
