@@ -86,6 +86,6 @@ const char *err_kind_name(enum err_kind kind)
     case ERR_PERMANENT: return "permanent";
     case ERR_FATAL: return "fatal";
     }
-    assert(!"no such kind");
+    assert(false && "no such kind");
     return "none";
 }

@@ -11,8 +11,7 @@
 #include <stddef.h>
 
 #define MUST_CHECK __attribute__((warn_unused_result))
-#define PRINTF_LIKE(format_index, first_index) \
-    __attribute__((format(printf, format_index, first_index)))
+#define PRINTF_LIKE(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
 
 #define ERR_CODE_SIZE 40
 #define ERR_TEXT_SIZE 512
@@ -30,13 +29,14 @@ struct err {
     char text[ERR_TEXT_SIZE]; /* One line, no newline at the end. Cut at a whole character. */
 };
 
-#define ERR_INIT { .kind = ERR_NONE, .code = "", .text = "" }
+/* clang-format off */
+#define ERR_INIT {.kind = ERR_NONE, .code = "", .text = ""}
+/* clang-format on */
 
 /* Records a failure. The first error wins: a second call changes nothing.
  * Always returns false, so that `return err_set(…)` reads as the failure it is.
  * Precondition: kind is not ERR_NONE and err is not NULL. */
-bool err_set(struct err *err, enum err_kind kind, const char *code, const char *format, ...)
-    PRINTF_LIKE(4, 5);
+bool err_set(struct err *err, enum err_kind kind, const char *code, const char *format, ...) PRINTF_LIKE(4, 5);
 
 /* Puts "what: " before the text of a recorded error, as outer layers do. Returns false. */
 bool err_prefix(struct err *err, const char *format, ...) PRINTF_LIKE(2, 3);

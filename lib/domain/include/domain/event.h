@@ -31,15 +31,15 @@ struct event_header {
 };
 
 struct event {
-    int64_t outbox_id; /* > 0; the order inside a lane, and ce_sequence. */
-    int lane;          /* 0 … EVENT_LANE_COUNT - 1, or -1 where it is not known. */
+    int64_t outbox_id;    /* > 0; the order inside a lane, and ce_sequence. */
+    int lane;             /* 0 … EVENT_LANE_COUNT - 1, or -1 where it is not known. */
     const char *event_id; /* ce_id: lower-case UUID text of 36 characters for our own sources. */
     const char *tenant;
     const char *topic;
     const char *key;
     const char *type;
     const char *source;
-    const char *subject;      /* NULL when absent, as the three below. */
+    const char *subject; /* NULL when absent, as the three below. */
     const char *content_type;
     const char *dataschema;
     const char *traceparent;

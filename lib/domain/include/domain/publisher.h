@@ -19,12 +19,12 @@ struct publisher;
 
 /* The broker's word on one event, exactly one per accepted publish. */
 struct publish_report {
-    uint64_t ticket;    /* The caller's own number, given back as it was. */
+    uint64_t ticket; /* The caller's own number, given back as it was. */
     bool was_acknowledged;
-    int32_t partition;  /* -1 unless acknowledged. */
-    int64_t offset;     /* PUBLISH_OFFSET_UNKNOWN where the broker did not say. */
-    struct err err;     /* Set unless acknowledged. PERMANENT: a verdict on this message. TRANSIENT: it may
-                         * or may not be on the topic. FATAL: the handle is spent, open a new one. */
+    int32_t partition; /* -1 unless acknowledged. */
+    int64_t offset;    /* PUBLISH_OFFSET_UNKNOWN where the broker did not say. */
+    struct err err;    /* Set unless acknowledged. PERMANENT: a verdict on this message. TRANSIENT: it may
+                        * or may not be on the topic. FATAL: the handle is spent, open a new one. */
 };
 
 enum publish_outcome {
@@ -37,8 +37,8 @@ struct publisher_ops {
     bool (*publish)(struct publisher *publisher, const struct event *event, uint64_t ticket,
                     enum publish_outcome *ret_outcome, struct err *err);
     /* Waits up to timeout_ms for reports and writes up to report_count_max of them. */
-    size_t (*collect)(struct publisher *publisher, struct publish_report *ret_reports,
-                      size_t report_count_max, int timeout_ms);
+    size_t (*collect)(struct publisher *publisher, struct publish_report *ret_reports, size_t report_count_max,
+                      int timeout_ms);
     /* Discards what has not been sent yet and gives up on what has: every outstanding ticket gets a
      * report, which collect hands out. Used at the lease's deadline. Does not block for long. */
     void (*purge)(struct publisher *publisher);
