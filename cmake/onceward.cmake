@@ -50,7 +50,9 @@ function(onceward_test name)
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
     target_compile_definitions(${name} PRIVATE ONCEWARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                ONCEWARD_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-    target_link_libraries(${name} PRIVATE ${ARG_USES} ${ARG_PRIVATE} PkgConfig::CMOCKA onceward::flags)
+    # A test that NEEDS postgres or kafka is given that service's fixture, and fails where the service is missing.
+    list(TRANSFORM ARG_NEEDS REPLACE "(.+)" "onceward::\\1_fixture" OUTPUT_VARIABLE fixtures)
+    target_link_libraries(${name} PRIVATE ${fixtures} ${ARG_USES} ${ARG_PRIVATE} PkgConfig::CMOCKA onceward::flags)
     add_test(NAME ${ARG_LABEL}.${name} COMMAND ${name})
     set_tests_properties(${ARG_LABEL}.${name} PROPERTIES LABELS "${ARG_LABEL};${ARG_NEEDS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
