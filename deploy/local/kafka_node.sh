@@ -115,7 +115,8 @@ node_launch() {
     local folder=$1 share=()
     if [ -r "$archive" ]; then
         share=(-XX:SharedArchiveFile="$archive")
-    elif [ ! -e "$folder/classes.jsa" ]; then
+    else
+        printf '%s\n' "$archive" | write_file "$folder/archive"
         share=(-XX:ArchiveClassesAtExit="$folder/classes.jsa")
     fi
     [ ! -s "$folder/server.log" ] || mv -f "$folder/server.log" "$folder/server.log.1"
@@ -138,10 +139,11 @@ node_await() {
 
 # node_keep_archive FOLDER: what an ended broker left becomes the archive of all later ones.
 node_keep_archive() {
-    local folder=$1
-    [ -s "$folder/classes.jsa" ] && [ ! -e "$archive" ] || return 0
-    mkdir -p "$(dirname "$archive")" 2>/dev/null &&
-        cp "$folder/classes.jsa" "$archive.$$" 2>/dev/null && chmod 644 "$archive.$$" && mv -f "$archive.$$" "$archive" || true
+    local folder=$1 kept
+    kept=$(remembered "$folder/archive" '')
+    if [ -s "$folder/classes.jsa" ] && [ -n "$kept" ] && [ ! -e "$kept" ] && mkdir -p "$(dirname "$kept")" 2>/dev/null; then
+        { cp "$folder/classes.jsa" "$kept.$$" && chmod 644 "$kept.$$" && mv -f "$kept.$$" "$kept"; } 2>/dev/null || rm -f "$kept.$$"
+    fi
     rm -f "$folder/classes.jsa"
 }
 
@@ -158,6 +160,7 @@ node_stop() {
         wait_gone "$pid" "$folder/server.properties" 15 || die "process $pid does not end"
     fi
     rm -f "$folder/pid"
+    node_keep_archive "$folder"
 }
 
 # Settings that every node has, one broker or three.
