@@ -94,6 +94,13 @@ EOF
 
 node_pid() { pid_in "$1/pid" "$1/server.properties"; } # FOLDER
 
+# node_version FOLDER: of the running process, by the jar that it was started from.
+node_version() {
+    local pid
+    pid=$(node_pid "$1") || return 1
+    tr '\0' : <"/proc/$pid/cmdline" | tr : '\n' | sed -n 's|.*/kafka_[0-9.]*-\([0-9.]*\)\.jar$|\1|p'
+}
+
 # node_format FOLDER CLUSTER_ID OPTION...: once per node.
 node_format() {
     local folder=$1 cluster=$2 share=()
