@@ -18,7 +18,7 @@ static const char *const names[] = {
 
 /* Variables that belong to scripts and tests. A full stop at the end: every name that begins so. */
 static const char *const reserved[] = {
-    "failpoints", "state", "test.", "url", "source_dir", NULL,
+    "cache", "failpoints", "state", "test.", "url", "source_dir", NULL,
 };
 
 const char *const *config_names(void)

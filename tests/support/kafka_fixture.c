@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Topics for tests. The topic counts as made only when the broker shows a leader for each
- * partition, so that a test's first record does not meet a topic that is half there.
+ * Topics for tests. A topic counts as made only when each of its partitions answers as its
+ * leader: metadata shows a leader some milliseconds before the broker is one (seen).
  */
 #include "kafka_fixture.h"
 
@@ -191,10 +191,23 @@ static int count_leaders(struct kafka_fixture *fixture)
     return leader_count;
 }
 
+static bool leaders_answer(struct kafka_fixture *fixture)
+{
+    for (int partition = 0; partition < fixture->partition_count; partition++) {
+        int64_t low = 0;
+        int64_t high = 0;
+        if (rd_kafka_query_watermark_offsets(fixture->handle, fixture->topic, partition, &low, &high, TIMEOUT_MS) !=
+            RD_KAFKA_RESP_ERR_NO_ERROR) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool await_leaders(struct kafka_fixture *fixture, int leader_count)
 {
     for (int waited_ms = 0; waited_ms < TIMEOUT_MS; waited_ms += 20) {
-        if (count_leaders(fixture) == leader_count) {
+        if (count_leaders(fixture) == leader_count && (leader_count == 0 || leaders_answer(fixture))) {
             return true;
         }
         nap();
