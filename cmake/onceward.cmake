@@ -4,6 +4,7 @@
 #   onceward_module(name SOURCES … USES … PRIVATE …)    a static library of lib/
 #   onceward_program(name SOURCES … USES …)             a service library without main.c, and its executable
 #   onceward_test(test_x LABEL … SOURCES … USES … NEEDS …)
+#   onceward_script_test(test_x LABEL … NEEDS …)         a test that is test_x.sh; its argument is the folder of the programs
 # A module shows only its own include folder; what it USES, it shows on; what is PRIVATE stays inside.
 
 add_library(onceward_flags INTERFACE)
@@ -54,5 +55,14 @@ function(onceward_test name)
     list(TRANSFORM ARG_NEEDS REPLACE "(.+)" "onceward::\\1_fixture" OUTPUT_VARIABLE fixtures)
     target_link_libraries(${name} PRIVATE ${fixtures} ${ARG_USES} ${ARG_PRIVATE} PkgConfig::CMOCKA onceward::flags)
     add_test(NAME ${ARG_LABEL}.${name} COMMAND ${name})
+    set_tests_properties(${ARG_LABEL}.${name} PROPERTIES LABELS "${ARG_LABEL};${ARG_NEEDS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+function(onceward_script_test name)
+    cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "NEEDS" ${ARGN})
+    if(NOT ARG_TIMEOUT)
+        set(ARG_TIMEOUT 60)
+    endif()
+    add_test(NAME ${ARG_LABEL}.${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
     set_tests_properties(${ARG_LABEL}.${name} PROPERTIES LABELS "${ARG_LABEL};${ARG_NEEDS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
