@@ -25,82 +25,25 @@
 static void refuse(struct http_conn *conn, const struct http_problem *problem, const struct http_header *header,
                    const char *format, ...) PRINTF_LIKE(4, 5);
 
-/* ---- llhttp's side ---- */
+/* ---- llhttp's side: it decides the framing of a head ---- */
 
 static int on_headers_complete(llhttp_t *parser)
 {
     struct http_conn *conn = parser->data;
-    conn->has_headers = true;
-    parser->upgrade = 0; /* A wish to upgrade is ignored, as HTTP allows; the request is served as it is. */
-    return 0;
+    conn->is_chunked = (parser->flags & F_CHUNKED) != 0;
+    conn->length_left = conn->is_chunked ? 0 : parser->content_length;
+    conn->is_last = !llhttp_should_keep_alive(parser);
+    return HPE_PAUSED; /* The body is ours: http_chunk.c is stricter than llhttp. */
 }
 
-/* After the head a field can only be a trailer. We need none, and one may smuggle a length. */
-static int on_header_field(llhttp_t *parser, const char *bytes, size_t size)
+static const llhttp_settings_t parser_settings = {.on_headers_complete = on_headers_complete};
+
+static bool head_is_accepted(struct http_conn *conn)
 {
-    (void)bytes;
-    (void)size;
-    struct http_conn *conn = parser->data;
-    if (conn->has_headers) {
-        llhttp_set_error_reason(parser, "Trailers are not taken");
-        return -1;
-    }
-    return 0;
+    llhttp_init(&conn->parser, HTTP_REQUEST, &parser_settings);
+    conn->parser.data = conn;
+    return llhttp_execute(&conn->parser, conn->head.data, conn->head.size) == HPE_PAUSED;
 }
-
-static bool body_has_room(struct http_exchange *exchange, size_t size)
-{
-    size_t wanted = exchange->body_size + size;
-    if (exchange->body != NULL && wanted <= exchange->body_capacity) {
-        return true;
-    }
-    size_t capacity = exchange->body_capacity;
-    if (exchange->body == NULL) {
-        capacity = size > 0 ? size : BODY_FIRST_CAPACITY; /* An announced size is taken at its word. */
-    }
-    while (capacity < wanted) {
-        capacity *= 2;
-    }
-    capacity = capacity > exchange->body_size_max ? exchange->body_size_max : capacity;
-    if (!http_server_reserve(exchange->server, exchange, capacity - exchange->body_capacity)) {
-        return false;
-    }
-    char *bigger = realloc(exchange->body, capacity + 1);
-    if (bigger == NULL) {
-        return false;
-    }
-    exchange->body = bigger;
-    exchange->body_capacity = capacity;
-    return true;
-}
-
-static int on_body(llhttp_t *parser, const char *bytes, size_t size)
-{
-    struct http_conn *conn = parser->data;
-    struct http_exchange *exchange = conn->exchange;
-    conn->is_body_too_large = size > exchange->body_size_max - exchange->body_size;
-    if (conn->is_body_too_large || !body_has_room(exchange, size)) {
-        return HPE_USER;
-    }
-    memcpy(exchange->body + exchange->body_size, bytes, size);
-    exchange->body_size += size;
-    return 0;
-}
-
-static int on_message_complete(llhttp_t *parser)
-{
-    struct http_conn *conn = parser->data;
-    conn->is_message_complete = true;
-    conn->is_last = conn->is_last || !llhttp_should_keep_alive(parser);
-    return HPE_PAUSED;
-}
-
-static const llhttp_settings_t parser_settings = {
-    .on_headers_complete = on_headers_complete,
-    .on_header_field = on_header_field,
-    .on_message_complete = on_message_complete,
-    .on_body = on_body,
-};
 
 /* ---- timers ---- */
 
@@ -196,6 +139,33 @@ static void refuse(struct http_conn *conn, const struct http_problem *problem, c
     http_respond_problem(conn->exchange, problem, header, "%s", detail);
 }
 
+/* Makes room for size more bytes, within the limit of the route (the caller has looked) and the server's budget. */
+static bool body_has_room(struct http_exchange *exchange, size_t size)
+{
+    size_t wanted = exchange->body_size + size;
+    if (exchange->body != NULL && wanted <= exchange->body_capacity) {
+        return true;
+    }
+    size_t capacity = exchange->body_capacity;
+    if (exchange->body == NULL) {
+        capacity = size > 0 ? size : BODY_FIRST_CAPACITY; /* An announced size is taken at its word. */
+    }
+    while (capacity < wanted) {
+        capacity *= 2;
+    }
+    capacity = capacity > exchange->body_size_max ? exchange->body_size_max : capacity;
+    if (!http_server_reserve(exchange->server, exchange, capacity - exchange->body_capacity)) {
+        return false;
+    }
+    char *bigger = realloc(exchange->body, capacity + 1);
+    if (bigger == NULL) {
+        return false;
+    }
+    exchange->body = bigger;
+    exchange->body_capacity = capacity;
+    return true;
+}
+
 static void hand_over(struct http_conn *conn)
 {
     struct http_exchange *exchange = conn->exchange;
@@ -235,13 +205,13 @@ static void begin_body(struct http_conn *conn)
 {
     struct http_exchange *exchange = conn->exchange;
     size_t size_max = exchange->body_size_max;
-    bool is_chunked = (conn->parser.flags & F_CHUNKED) != 0;
+    conn->chunk = (struct http_chunk){.place = HTTP_CHUNK_SIZE};
     if (size_max == 0) {
         REFUSE(conn, http_problem_body_not_expected, "send this request without a body");
-    } else if (!is_chunked && conn->parser.content_length > size_max) {
+    } else if (conn->length_left > size_max) {
         REFUSE(conn, http_problem_body_too_large, "Content-Length is %llu, the limit here is %zu bytes",
-               (unsigned long long)conn->parser.content_length, size_max);
-    } else if (!body_has_room(exchange, is_chunked ? 0 : (size_t)conn->parser.content_length)) {
+               (unsigned long long)conn->length_left, size_max);
+    } else if (!body_has_room(exchange, (size_t)conn->length_left)) {
         REFUSE(conn, http_problem_busy, "the bodies in flight are at their limit");
     } else {
         conn->state = HTTP_CONN_BODY;
@@ -295,19 +265,15 @@ static void take_whole_head(struct http_conn *conn)
         http_conn_close(conn);
         return;
     }
-    conn->is_message_complete = conn->has_headers = false;
-    llhttp_init(&conn->parser, HTTP_REQUEST, &parser_settings);
-    conn->parser.data = conn;
-    llhttp_errno_t result = llhttp_execute(&conn->parser, conn->head.data, conn->head.size);
+    bool is_accepted = head_is_accepted(conn);
+    const char *wrong = is_accepted ? NULL : llhttp_get_error_reason(&conn->parser);
     size_t size = 0;
     exchange->head_bytes = buf_take(&conn->head, &size);
-    const char *wrong = NULL;
-    if (result != HPE_OK && !(result == HPE_PAUSED && conn->is_message_complete)) {
-        wrong = llhttp_get_error_reason(&conn->parser);
-    } else {
+    if (wrong == NULL) {
         wrong = http_head_parse(exchange->head_bytes, size, &exchange->head);
     }
-    if (wrong == NULL && exchange->head.has_body == conn->is_message_complete) {
+    bool has_body = is_accepted && (conn->is_chunked || conn->length_left > 0);
+    if (wrong == NULL && exchange->head.has_body != has_body) {
         wrong = "the size of the body is in doubt";
     }
     if (wrong != NULL) {
@@ -316,10 +282,10 @@ static void take_whole_head(struct http_conn *conn)
         return;
     } else if (exchange->head.has_other_expectation) {
         REFUSE(conn, http_problem_expectation_failed, "the Expect header names something else");
-    } else if (conn->is_message_complete) {
-        hand_over(conn);
-    } else {
+    } else if (has_body) {
         begin_body(conn);
+    } else {
+        hand_over(conn);
     }
 }
 
@@ -358,30 +324,52 @@ static size_t take_head(struct http_conn *conn, const char *bytes, size_t size)
     return taken;
 }
 
-static void refuse_body(struct http_conn *conn, llhttp_errno_t result)
+/* Keeps a piece of the body, or refuses. */
+static bool keep_body(struct http_conn *conn, const char *bytes, size_t size)
 {
-    if (result != HPE_USER) {
-        REFUSE(conn, http_problem_request_malformed, "%s", llhttp_get_error_reason(&conn->parser));
-    } else if (conn->is_body_too_large) {
-        REFUSE(conn, http_problem_body_too_large, "the limit here is %zu bytes", conn->exchange->body_size_max);
-    } else {
-        REFUSE(conn, http_problem_busy, "the bodies in flight are at their limit");
+    struct http_exchange *exchange = conn->exchange;
+    if (size > exchange->body_size_max - exchange->body_size) {
+        REFUSE(conn, http_problem_body_too_large, "the limit here is %zu bytes", exchange->body_size_max);
+        return false;
     }
+    if (!body_has_room(exchange, size)) {
+        REFUSE(conn, http_problem_busy, "the bodies in flight are at their limit");
+        return false;
+    }
+    memcpy(exchange->body + exchange->body_size, bytes, size);
+    exchange->body_size += size;
+    return true;
 }
 
-static size_t take_body(struct http_conn *conn, const char *bytes, size_t size)
+/* Takes what belongs to the body and returns how much that was. */
+static size_t take_length(struct http_conn *conn, const char *bytes, size_t size)
 {
-    llhttp_errno_t result = llhttp_execute(&conn->parser, bytes, size);
-    if (result == HPE_OK) {
-        return size;
-    }
-    if (result == HPE_PAUSED && conn->is_message_complete) {
-        size_t taken = (size_t)(llhttp_get_error_pos(&conn->parser) - bytes);
+    size_t taken = size < conn->length_left ? size : (size_t)conn->length_left;
+    conn->length_left -= taken;
+    if (keep_body(conn, bytes, taken) && conn->length_left == 0) {
         hand_over(conn);
-        return taken;
     }
-    refuse_body(conn, result);
-    return size;
+    return taken;
+}
+
+static size_t take_chunks(struct http_conn *conn, const char *bytes, size_t size)
+{
+    size_t taken = 0;
+    size_t data_size = 0;
+    switch (http_chunk_next(&conn->chunk, bytes, size, &taken, &data_size)) {
+    case HTTP_CHUNK_STEP_BROKEN:
+        REFUSE(conn, http_problem_request_malformed, "the body is not chunked as it should be, or has a trailer");
+        break;
+    case HTTP_CHUNK_STEP_DONE:
+        hand_over(conn);
+        break;
+    case HTTP_CHUNK_STEP_MORE:
+        if (data_size > 0 && !keep_body(conn, bytes + taken, data_size)) {
+            return size;
+        }
+        break;
+    }
+    return taken + data_size;
 }
 
 static void keep_rest(struct http_conn *conn, const char *bytes, size_t size)
@@ -400,7 +388,9 @@ static void keep_rest(struct http_conn *conn, const char *bytes, size_t size)
 static void feed(struct http_conn *conn, const char *bytes, size_t size)
 {
     while (size > 0 && conn->state <= HTTP_CONN_BODY) {
-        size_t taken = conn->state == HTTP_CONN_BODY ? take_body(conn, bytes, size) : take_head(conn, bytes, size);
+        size_t taken = conn->state != HTTP_CONN_BODY ? take_head(conn, bytes, size)
+                       : conn->is_chunked            ? take_chunks(conn, bytes, size)
+                                                     : take_length(conn, bytes, size);
         assert(taken <= size);
         bytes += taken;
         size -= taken;

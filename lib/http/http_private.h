@@ -48,6 +48,33 @@ enum http_scan http_head_scan(const char *bytes, size_t size, size_t *offset, si
 /* Cuts a complete head into texts, in place. NULL, or a static text that says what is wrong with it. */
 const char *http_head_parse(char *bytes, size_t size, struct http_head *ret_head);
 
+/* ---- http_chunk.c ---- */
+
+enum http_chunk_place {
+    HTTP_CHUNK_SIZE,
+    HTTP_CHUNK_EXTENSION,
+    HTTP_CHUNK_SIZE_LF,
+    HTTP_CHUNK_DATA,
+    HTTP_CHUNK_DATA_CR,
+    HTTP_CHUNK_DATA_LF,
+    HTTP_CHUNK_END_CR,
+    HTTP_CHUNK_END_LF,
+    HTTP_CHUNK_DONE,
+};
+
+struct http_chunk {
+    enum http_chunk_place place;
+    uint64_t left_size;
+    int digit_count;
+    size_t extension_size;
+};
+
+enum http_chunk_step { HTTP_CHUNK_STEP_MORE, HTTP_CHUNK_STEP_DONE, HTTP_CHUNK_STEP_BROKEN };
+
+/* Goes on from where it was: *ret_taken bytes of framing, then *ret_data_size bytes of data behind them. */
+enum http_chunk_step http_chunk_next(struct http_chunk *chunk, const char *bytes, size_t size, size_t *ret_taken,
+                                     size_t *ret_data_size);
+
 /* ---- http_route.c ---- */
 
 enum http_match { HTTP_MATCH_FOUND, HTTP_MATCH_NO_PATH, HTTP_MATCH_NO_METHOD };
@@ -115,9 +142,9 @@ struct http_conn {
     char *rest; /* Bytes behind the request that is being answered. */
     size_t rest_size;
     struct http_exchange *exchange; /* The one being received or answered. */
-    bool is_message_complete;
-    bool has_headers;
-    bool is_body_too_large;
+    bool is_chunked;
+    struct http_chunk chunk;
+    uint64_t length_left; /* Of a body with Content-Length. */
     bool is_last; /* Close after this answer. */
     char continuation[96]; /* Date, Connection and the empty line of the answer being written. */
 };
