@@ -11,7 +11,7 @@ add_library(onceward_flags INTERFACE)
 add_library(onceward::flags ALIAS onceward_flags)
 target_compile_options(onceward_flags INTERFACE
     -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes
-    -Wformat=2 -Wundef -Wvla -Wswitch-enum -fno-common
+    -Wformat=2 -Wundef -Wvla -Wswitch-enum -Wno-string-conversion -fno-common
     $<$<BOOL:${ONCEWARD_WERROR}>:-Werror>)
 target_compile_definitions(onceward_flags INTERFACE _GNU_SOURCE
     ONCEWARD_VERSION="${PROJECT_VERSION}"

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * JSON as views of its own text. jansson decides what is valid; the scanner
+ * below walks only over texts that jansson has accepted, so it asserts where a
+ * parser would report.
+ */
+#include "wire/wire_json.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/text.h"
+
+static bool refuse(struct err *err, size_t offset, const char *why)
+{
+    return err_set(err, ERR_PERMANENT, "body_invalid", "at byte %zu: %s", offset, why);
+}
+
+/* Looks only at strings and brackets, which needs no valid text. Before jansson, whose own limit is far away. */
+static bool check_depth(const char *text, size_t size, struct err *err)
+{
+    size_t depth = 0;
+    bool is_in_string = false;
+    for (size_t i = 0; i < size; i++) {
+        if (is_in_string && text[i] == '\\') {
+            i++;
+        } else if (text[i] == '"') {
+            is_in_string = !is_in_string;
+        } else if (is_in_string) {
+            continue;
+        } else if (text[i] == '{' || text[i] == '[') {
+            if (++depth > WIRE_DEPTH_MAX) {
+                return refuse(err, i, "nested too deep");
+            }
+        } else if ((text[i] == '}' || text[i] == ']') && depth > 0) {
+            depth--;
+        }
+    }
+    return true;
+}
+
+static const char *reason(enum json_error_code code)
+{
+    static const struct {
+        enum json_error_code code;
+        const char *text;
+    } reasons[] = {
+        {json_error_premature_end_of_input, "the text ends too early"},
+        {json_error_end_of_input_expected, "something follows the value"},
+        {json_error_null_character, "a NUL character"},
+        {json_error_null_byte_in_key, "a NUL character in a member's name"},
+        {json_error_duplicate_key, "a member's name for the second time"},
+        {json_error_numeric_overflow, "a number out of range"},
+        {json_error_stack_overflow, "nested too deep"},
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        if (reasons[i].code == code) {
+            return reasons[i].text;
+        }
+    }
+    return "not JSON";
+}
+
+static bool is_space(char character)
+{
+    return character == ' ' || character == '\t' || character == '\n' || character == '\r';
+}
+
+static const char *skip_space(const char *at, const char *end)
+{
+    while (at < end && is_space(*at)) {
+        at++;
+    }
+    return at;
+}
+
+/* Behind the closing quote of the string that begins at at. */
+static const char *skip_string(const char *at, const char *end)
+{
+    assert(at < end && *at == '"');
+    for (at++; at < end && *at != '"'; at++) {
+        at += *at == '\\';
+    }
+    assert(at < end);
+    return at + 1;
+}
+
+/* Behind the bracket that closes the one at at. */
+static const char *skip_nested(const char *at, const char *end)
+{
+    size_t depth = 0;
+    do {
+        assert(at < end);
+        if (*at == '"') {
+            at = skip_string(at, end);
+            continue;
+        }
+        if (*at == '{' || *at == '[') {
+            depth++;
+        } else if (*at == '}' || *at == ']') {
+            depth--;
+        }
+        at++;
+    } while (depth > 0);
+    return at;
+}
+
+static const char *skip_plain(const char *at, const char *end)
+{
+    while (at < end && !is_space(*at) && *at != ',' && *at != ']' && *at != '}') {
+        at++;
+    }
+    return at;
+}
+
+static enum wire_kind kind_at(char character)
+{
+    switch (character) {
+    case '{': return WIRE_OBJECT;
+    case '[': return WIRE_ARRAY;
+    case '"': return WIRE_STRING;
+    case 't':
+    case 'f': return WIRE_BOOL;
+    case 'n': return WIRE_NULL;
+    default: return WIRE_NUMBER;
+    }
+}
+
+/* The value at *at, which moves behind it. */
+static struct wire_value scan_value(const char **at, const char *end)
+{
+    const char *begin = skip_space(*at, end);
+    assert(begin < end);
+    struct wire_value value = {.kind = kind_at(*begin), .text = begin};
+    if (value.kind == WIRE_STRING) {
+        *at = skip_string(begin, end);
+    } else if (value.kind == WIRE_OBJECT || value.kind == WIRE_ARRAY) {
+        *at = skip_nested(begin, end);
+    } else {
+        *at = skip_plain(begin, end);
+    }
+    value.size = (size_t)(*at - begin);
+    return value;
+}
+
+bool wire_json_check(const void *text, size_t size, struct wire_value *ret_value, struct err *err)
+{
+    assert(text != NULL && ret_value != NULL);
+    const char *at = text;
+    if (size >= 3 && memcmp(at, "\xEF\xBB\xBF", 3) == 0) {
+        return refuse(err, 0, "a byte order mark");
+    }
+    size_t wrong;
+    if (!text_is_utf8(text, size, &wrong)) {
+        return refuse(err, wrong, "not UTF-8");
+    }
+    if (!check_depth(at, size, err)) {
+        return false;
+    }
+    json_error_t error;
+    json_auto_t *root = json_loadb(at, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (root == NULL) {
+        size_t offset = error.position > 0 ? (size_t)error.position - 1 : 0;
+        return err_set(err, ERR_PERMANENT, "body_invalid", "near byte %zu: %s", offset,
+                       reason(json_error_code(&error)));
+    }
+    *ret_value = scan_value(&at, at + size);
+    return true;
+}
+
+struct wire_iterator wire_json_begin(const struct wire_value *value)
+{
+    bool has_items = value->kind == WIRE_OBJECT || value->kind == WIRE_ARRAY;
+    const char *end = value->text + value->size;
+    return (struct wire_iterator){
+        .at = has_items ? value->text + 1 : end, .end = end, .is_object = value->kind == WIRE_OBJECT};
+}
+
+bool wire_json_next(struct wire_iterator *iterator, struct wire_value *ret_name, struct wire_value *ret_value)
+{
+    const char *at = skip_space(iterator->at, iterator->end);
+    if (at == iterator->end || *at == '}' || *at == ']') {
+        return false;
+    }
+    struct wire_value name = {.kind = WIRE_ABSENT};
+    if (iterator->is_object) {
+        name = scan_value(&at, iterator->end);
+        at = skip_space(at, iterator->end);
+        assert(at < iterator->end && *at == ':');
+        at++;
+    }
+    if (ret_name != NULL) {
+        *ret_name = name;
+    }
+    *ret_value = scan_value(&at, iterator->end);
+    at = skip_space(at, iterator->end);
+    iterator->at = at < iterator->end && *at == ',' ? at + 1 : at;
+    return true;
+}
+
+static unsigned hex_value(const char *digits)
+{
+    unsigned value = 0;
+    for (int i = 0; i < 4; i++) {
+        char digit = digits[i];
+        value = value << 4 | (unsigned)(digit <= '9' ? digit - '0' : (digit | 0x20) - 'a' + 10);
+    }
+    return value;
+}
+
+static void append_utf8(struct buf *out, unsigned code)
+{
+    char bytes[4];
+    size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const unsigned leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    for (size_t i = size; i-- > 1; code >>= 6) {
+        bytes[i] = (char)(0x80U | (code & 0x3FU));
+    }
+    bytes[0] = (char)(leads[size] | code);
+    buf_append(out, bytes, size);
+}
+
+/* Appends what the escape at at (a backslash) means and gives the place behind it. */
+static const char *append_escape(const char *at, struct buf *out)
+{
+    static const char letters[] = "\"\\/bfnrt";
+    static const char meanings[] = "\"\\/\b\f\n\r\t";
+    const char *letter = strchr(letters, at[1]);
+    if (letter != NULL) {
+        buf_char(out, meanings[letter - letters]);
+        return at + 2;
+    }
+    assert(at[1] == 'u');
+    unsigned code = hex_value(at + 2);
+    at += 6;
+    if (code >= 0xD800 && code <= 0xDBFF) {
+        code = 0x10000 + ((code - 0xD800) << 10) + (hex_value(at + 2) - 0xDC00);
+        at += 6;
+    }
+    append_utf8(out, code);
+    return at;
+}
+
+void wire_json_text(const struct wire_value *value, struct buf *out)
+{
+    if (value->kind != WIRE_STRING) {
+        buf_append(out, value->text, value->size);
+        return;
+    }
+    const char *at = value->text + 1;
+    const char *end = value->text + value->size - 1;
+    while (at < end) {
+        const char *escape = memchr(at, '\\', (size_t)(end - at));
+        const char *plain_end = escape == NULL ? end : escape;
+        buf_append(out, at, (size_t)(plain_end - at));
+        at = escape == NULL ? end : append_escape(escape, out);
+    }
+}
+
+static bool is_text_of_size(const struct wire_value *value, const char *text, size_t size)
+{
+    if (value->kind != WIRE_STRING || value->size < size + 2) {
+        return false;
+    }
+    if (memchr(value->text, '\\', value->size) == NULL) {
+        return value->size == size + 2 && memcmp(value->text + 1, text, size) == 0;
+    }
+    struct buf plain;
+    buf_init(&plain, value->size);
+    wire_json_text(value, &plain);
+    bool is_equal = plain.size == size && memcmp(plain.data, text, size) == 0;
+    buf_done(&plain);
+    return is_equal;
+}
+
+bool wire_json_is_text(const struct wire_value *value, const char *text)
+{
+    return is_text_of_size(value, text, strlen(text));
+}
+
+static struct wire_value member_of_size(const struct wire_value *value, const char *name, size_t size)
+{
+    struct wire_value found_name;
+    struct wire_value found;
+    struct wire_iterator iterator = wire_json_begin(value);
+    while (iterator.is_object && wire_json_next(&iterator, &found_name, &found)) {
+        if (is_text_of_size(&found_name, name, size)) {
+            return found;
+        }
+    }
+    return (struct wire_value){.kind = WIRE_ABSENT};
+}
+
+struct wire_value wire_json_member(const struct wire_value *value, const char *name)
+{
+    return member_of_size(value, name, strlen(name));
+}
+
+/* The item whose index is written in these digits. */
+static struct wire_value item_of(const struct wire_value *value, const char *digits, size_t size)
+{
+    size_t index = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (digits[i] < '0' || digits[i] > '9' || index > SIZE_MAX / 16) {
+            return (struct wire_value){.kind = WIRE_ABSENT};
+        }
+        index = index * 10 + (size_t)(digits[i] - '0');
+    }
+    struct wire_value found;
+    struct wire_iterator iterator = wire_json_begin(value);
+    while (size > 0 && wire_json_next(&iterator, NULL, &found)) {
+        if (index-- == 0) {
+            return found;
+        }
+    }
+    return (struct wire_value){.kind = WIRE_ABSENT};
+}
+
+struct wire_value wire_json_at(const struct wire_value *value, const char *path)
+{
+    struct wire_value here = *value;
+    while (here.kind != WIRE_ABSENT) {
+        size_t size = strcspn(path, ".");
+        here = here.kind == WIRE_ARRAY ? item_of(&here, path, size) : member_of_size(&here, path, size);
+        if (path[size] == '\0') {
+            break;
+        }
+        path += size + 1;
+    }
+    return here;
+}
+
+bool wire_json_int64(const struct wire_value *value, int64_t *ret_number)
+{
+    char text[24];
+    if (value->kind != WIRE_NUMBER || value->size >= sizeof text) {
+        return false;
+    }
+    memcpy(text, value->text, value->size);
+    text[value->size] = '\0';
+    return text_to_int64(text, ret_number);
+}
+
+const char *wire_kind_name(enum wire_kind kind)
+{
+    switch (kind) {
+    case WIRE_ABSENT: return "nothing";
+    case WIRE_NULL: return "null";
+    case WIRE_BOOL: return "true or false";
+    case WIRE_NUMBER: return "a number";
+    case WIRE_STRING: return "a string";
+    case WIRE_ARRAY: return "an array";
+    case WIRE_OBJECT: return "an object";
+    }
+    assert(false && "no such kind");
+    return "nothing";
+}
