@@ -14,6 +14,15 @@ $$;
 
 CREATE SCHEMA IF NOT EXISTS onceward;
 
+-- What was applied. `onceward migrate` adds the row of each file, this one included, in the file's own transaction.
+CREATE TABLE onceward.schema_migrations (
+    version    integer PRIMARY KEY CHECK (version > 0),
+    name       text NOT NULL,
+    checksum   bytea NOT NULL CHECK (octet_length(checksum) = 32),
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON COLUMN onceward.schema_migrations.checksum IS 'SHA-256 of the file''s bytes';
+
 -- A UUIDv7 (RFC 9562, section 5.7) whose time is the database's.
 CREATE FUNCTION onceward.uuid_v7() RETURNS uuid
 LANGUAGE sql VOLATILE PARALLEL SAFE

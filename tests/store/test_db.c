@@ -12,17 +12,32 @@
 #include <unistd.h>
 
 #include "db_private.h"
+#include "postgres_fixture.h"
 
 struct fixture {
     struct db *db;
     struct db_settings settings;
 };
 
+static struct postgres_fixture *postgres;
+
 static const char *conninfo(void)
 {
-    const char *text = getenv("ONCEWARD_TEST_DATABASE");
-    assert_non_null(text);
-    return text;
+    return postgres_fixture_conninfo(postgres);
+}
+
+static int setup_group(void **state)
+{
+    (void)state;
+    postgres = postgres_fixture_new_empty();
+    return postgres == NULL ? -1 : 0;
+}
+
+static int teardown_group(void **state)
+{
+    (void)state;
+    postgres_fixture_free(&postgres);
+    return 0;
 }
 
 static int setup(void **state)
@@ -506,5 +521,5 @@ int main(void)
         POOLED(test_db_tx_commits_and_rolls_back, setup_table, teardown_table),
         POOLED(test_db_exec_tx_does_all_in_one_flush_or_nothing, setup_table, teardown_table),
     };
-    return cmocka_run_group_tests_name("test_db", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("test_db", tests, setup_group, teardown_group);
 }

@@ -232,6 +232,27 @@ static bool migrations_init(struct migrations *ret_migrations)
     return true;
 }
 
+/* The row that `onceward migrate` would have left. name is NNNN_name.sql. */
+static bool remember(PGconn *connection, const char *name, const char *sql, size_t size)
+{
+    char version[8];
+    char title[256];
+    format(version, sizeof version, "%d", atoi(name));
+    format(title, sizeof title, "%.*s", (int)(strlen(name) - strlen("0000_.sql")), name + strlen("0000_"));
+    const char *values[] = { version, title, sql };
+    const int lengths[] = { 0, 0, (int)size };
+    const int formats[] = { 0, 0, 1 };
+    PGresult *result = PQexecParams(connection, "INSERT INTO onceward.schema_migrations (version, name, checksum)"
+                                    " VALUES ($1::int4, $2, sha256($3::bytea))",
+                                    3, NULL, values, lengths, formats, 0);
+    bool is_done = PQresultStatus(result) == PGRES_COMMAND_OK;
+    if (!is_done) {
+        print_failure(name, PQresultErrorMessage(result));
+    }
+    PQclear(result);
+    return is_done;
+}
+
 /* Each file is one message, so the server runs it as one transaction. */
 static bool migrate(PGconn *connection, const struct migrations *migrations)
 {
@@ -245,6 +266,7 @@ static bool migrate(PGconn *connection, const struct migrations *migrations)
             print_failure(migrations->entries[i]->d_name, PQresultErrorMessage(result));
         }
         PQclear(result);
+        is_done = is_done && remember(connection, migrations->entries[i]->d_name, sql, size);
         free(sql);
         if (!is_done) {
             return false;
