@@ -45,7 +45,7 @@ static bool serve(const struct relay_loop_options *options, const struct relay_s
 
 int main(int argc, char **argv)
 {
-    struct relay_settings settings;
+    struct relay_settings settings = {.database = NULL};
     char name[RELAY_NAME_SIZE];
     struct err err = ERR_INIT;
     enum config_outcome outcome = config_load(&relay_settings_program, argc, argv, &settings, NULL, stdout, stderr);
