@@ -56,8 +56,8 @@ bool db_wait(struct db *db, short events, int64_t until_ms, struct err *err)
                                         : give_up(db, err, "no_answer", "no answer from the database in time");
         }
         struct pollfd fds[2] = {
-            { .fd = PQsocket(db->conn), .events = events },
-            { .fd = db->stop_seen_ms > 0 ? -1 : db->settings.stop_fd, .events = POLLIN },
+            {.fd = PQsocket(db->conn), .events = events},
+            {.fd = db->stop_seen_ms > 0 ? -1 : db->settings.stop_fd, .events = POLLIN},
         };
         int ready = poll(fds, 2, (int)(until - now));
         if (ready < 0 && errno != EINTR) {
@@ -80,7 +80,7 @@ static const struct db_statement READ_SERVER = {
            " current_setting('server_version_num')::int4, pg_catalog.pg_is_in_recovery(),"
            " current_setting('server_encoding'), current_setting('client_encoding'),"
            " current_setting('synchronous_commit')",
-    .columns = { DB_TEXT, DB_TIMESTAMPTZ, DB_INT4, DB_INT4, DB_BOOL, DB_TEXT, DB_TEXT, DB_TEXT },
+    .columns = {DB_TEXT, DB_TIMESTAMPTZ, DB_INT4, DB_INT4, DB_BOOL, DB_TEXT, DB_TEXT, DB_TEXT},
 };
 
 static struct db_server server_of(const PGresult *result)
@@ -105,8 +105,9 @@ static bool check_session(const struct db *db, const PGresult *result, struct er
                        db->server.version / 10000, SERVER_VERSION_MIN / 10000);
     }
     if (strcmp(server_encoding, "UTF8") != 0 || strcmp(client_encoding, "UTF8") != 0) {
-        return err_set(err, ERR_FATAL, "encoding_not_utf8", "the database's encoding is %s, the client's %s: both must be UTF8",
-                       server_encoding, client_encoding);
+        return err_set(err, ERR_FATAL, "encoding_not_utf8",
+                       "the database's encoding is %s, the client's %s: both must be UTF8", server_encoding,
+                       client_encoding);
     }
     if (strcmp(synchronous_commit, "on") != 0 && strcmp(synchronous_commit, "remote_apply") != 0) {
         return err_set(err, ERR_FATAL, "commits_not_durable", "synchronous_commit is %s and cannot be set to on",
@@ -140,7 +141,7 @@ static const struct db_statement SET_SESSION = {
            " set_config('statement_timeout', $3, $1), set_config('idle_in_transaction_session_timeout', $4, $1),"
            " set_config('default_transaction_isolation', 'read committed', $1), set_config('jit', 'off', $1),"
            " set_config('TimeZone', 'UTC', $1)",
-    .columns = { DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT },
+    .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT},
 };
 
 const struct db_statement *db_session_statement(void)
@@ -150,8 +151,8 @@ const struct db_statement *db_session_statement(void)
 
 void db_session_params(const struct db *db, struct db_session_texts *texts, struct db_params *params)
 {
-    const int values[] = { db->settings.lock_timeout_ms, db->settings.statement_timeout_ms,
-                           db->settings.idle_in_transaction_timeout_ms };
+    const int values[] = {db->settings.lock_timeout_ms, db->settings.statement_timeout_ms,
+                          db->settings.idle_in_transaction_timeout_ms};
     db_params_bool(params, db->settings.is_pooled);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         const bool fits = text_format(texts->texts[i], sizeof texts->texts[i], "%dms", values[i]);
@@ -167,7 +168,7 @@ static bool set_up_session(struct db *db, struct err *err)
     DB_PARAMS(params);
     struct db_session_texts texts;
     db_session_params(db, &texts, &params);
-    struct db_call calls[] = { { .statement = &SET_SESSION, .params = &params }, { .statement = &READ_SERVER } };
+    struct db_call calls[] = {{.statement = &SET_SESSION, .params = &params}, {.statement = &READ_SERVER}};
     size_t first = db->settings.is_pooled ? 1 : 0;
     if (!db_exec_all(db, calls + first, 2 - first, err)) {
         return false;
@@ -194,8 +195,15 @@ static void receive_notice(void *arg, const PGresult *result)
 static PGconn *connect_start(const struct db *db)
 {
     const char *keywords[] = {
-        "fallback_application_name", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
-        "dbname", "client_encoding", db->settings.needs_primary ? "target_session_attrs" : NULL, NULL,
+        "fallback_application_name",
+        "keepalives_idle",
+        "keepalives_interval",
+        "keepalives_count",
+        "tcp_user_timeout",
+        "dbname",
+        "client_encoding",
+        db->settings.needs_primary ? "target_session_attrs" : NULL,
+        NULL,
     };
     const char *values[] = {
         db->application_name, "10", "3", "3", "30000", db->conninfo, "UTF8", "read-write", NULL,

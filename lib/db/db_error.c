@@ -16,30 +16,30 @@ struct error_class {
 };
 
 static const struct error_class CLASSES[] = {
-    { "08", ERR_TRANSIENT },    /* Connection exceptions. */
-    { "0A", ERR_FATAL },        /* Feature not supported: another server than we were written for. */
-    { "25", ERR_FATAL },        /* Invalid transaction state: our mistake. */
-    { "25006", ERR_TRANSIENT }, /* Read-only: it became a standby. */
-    { "25P03", ERR_TRANSIENT }, /* Idle in transaction for too long. */
-    { "26", ERR_FATAL },        /* Prepared statement missing: a pooler, and is_pooled was not set. */
-    { "28", ERR_FATAL },        /* Login refused. */
-    { "3D", ERR_FATAL },        /* No such database. */
-    { "3F", ERR_FATAL },        /* No such schema. */
-    { "40", ERR_TRANSIENT },    /* Deadlock, serialization failure. */
-    { "40002", ERR_PERMANENT }, /* Integrity constraint at commit. */
-    { "42", ERR_FATAL },        /* Syntax, missing table, missing privilege: wrong schema or wrong role. */
-    { "53", ERR_TRANSIENT },    /* Disk full, out of memory, too many connections. */
-    { "55006", ERR_TRANSIENT }, /* Object in use. */
-    { "55000", ERR_TRANSIENT }, /* Not in the needed state, as WAL functions while in recovery. */
-    { "55P03", ERR_TRANSIENT }, /* Lock not available within lock_timeout. */
-    { "57", ERR_TRANSIENT },    /* Cancelled, shutting down, starting up. */
-    { "57P04", ERR_FATAL },     /* The database was dropped. */
-    { "58", ERR_TRANSIENT },    /* I/O errors. */
-    { "72", ERR_TRANSIENT },    /* Snapshot too old. */
-    { "F0", ERR_FATAL },        /* Configuration file. */
-    { "XX", ERR_TRANSIENT },    /* Internal error. */
-    { "XX001", ERR_FATAL },     /* Data corrupted. */
-    { "XX002", ERR_FATAL },     /* Index corrupted. */
+    {"08", ERR_TRANSIENT},    /* Connection exceptions. */
+    {"0A", ERR_FATAL},        /* Feature not supported: another server than we were written for. */
+    {"25", ERR_FATAL},        /* Invalid transaction state: our mistake. */
+    {"25006", ERR_TRANSIENT}, /* Read-only: it became a standby. */
+    {"25P03", ERR_TRANSIENT}, /* Idle in transaction for too long. */
+    {"26", ERR_FATAL},        /* Prepared statement missing: a pooler, and is_pooled was not set. */
+    {"28", ERR_FATAL},        /* Login refused. */
+    {"3D", ERR_FATAL},        /* No such database. */
+    {"3F", ERR_FATAL},        /* No such schema. */
+    {"40", ERR_TRANSIENT},    /* Deadlock, serialization failure. */
+    {"40002", ERR_PERMANENT}, /* Integrity constraint at commit. */
+    {"42", ERR_FATAL},        /* Syntax, missing table, missing privilege: wrong schema or wrong role. */
+    {"53", ERR_TRANSIENT},    /* Disk full, out of memory, too many connections. */
+    {"55006", ERR_TRANSIENT}, /* Object in use. */
+    {"55000", ERR_TRANSIENT}, /* Not in the needed state, as WAL functions while in recovery. */
+    {"55P03", ERR_TRANSIENT}, /* Lock not available within lock_timeout. */
+    {"57", ERR_TRANSIENT},    /* Cancelled, shutting down, starting up. */
+    {"57P04", ERR_FATAL},     /* The database was dropped. */
+    {"58", ERR_TRANSIENT},    /* I/O errors. */
+    {"72", ERR_TRANSIENT},    /* Snapshot too old. */
+    {"F0", ERR_FATAL},        /* Configuration file. */
+    {"XX", ERR_TRANSIENT},    /* Internal error. */
+    {"XX001", ERR_FATAL},     /* Data corrupted. */
+    {"XX002", ERR_FATAL},     /* Index corrupted. */
 };
 
 enum err_kind db_error_kind(const char *sqlstate)
@@ -80,5 +80,8 @@ bool db_error_set_connect(struct err *err, const PGconn *conn)
 {
     /* libpq keeps no SQLSTATE of a refused login, and never tells by text: so all of these are transient, and
      * whoever waits for the database shows the text. */
+    if (PQconnectionNeedsPassword(conn)) {
+        return err_set(err, ERR_TRANSIENT, "password_missing", "%s", PQerrorMessage(conn));
+    }
     return err_set(err, ERR_TRANSIENT, "connect_failed", "%s", PQerrorMessage(conn));
 }

@@ -16,9 +16,9 @@
 /* BEGIN, the session's settings, COMMIT beside the caller's. */
 #define PIPELINE_EXTRA 3
 
-static const struct db_statement BEGIN = { .sql = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" };
-static const struct db_statement COMMIT = { .sql = "COMMIT" };
-static const struct db_statement ROLLBACK = { .sql = "ROLLBACK" };
+static const struct db_statement BEGIN = {.sql = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"};
+static const struct db_statement COMMIT = {.sql = "COMMIT"};
+static const struct db_statement ROLLBACK = {.sql = "ROLLBACK"};
 
 /* One flush: what was sent and where its result goes. */
 struct flush {
@@ -205,8 +205,8 @@ static bool check_result(const struct db_statement *statement, const PGresult *r
         columns++;
     }
     if (columns != PQnfields(result)) {
-        return err_set(err, ERR_FATAL, "unexpected_shape", "%d columns where %d were expected: %.80s", PQnfields(result),
-                       columns, statement->sql);
+        return err_set(err, ERR_FATAL, "unexpected_shape", "%d columns where %d were expected: %.80s",
+                       PQnfields(result), columns, statement->sql);
     }
     for (int i = 0; i < columns; i++) {
         if (PQftype(result, i) != (Oid)statement->columns[i]) {
@@ -306,7 +306,7 @@ static void hand_over(struct flush *flush, size_t first, struct db_call *calls, 
 
 /* ---- Public ------------------------------------------------------------------------------------------------- */
 
-#define FLUSH(name) struct flush name __attribute__((cleanup(flush_done))) = { .count = 0 }
+#define FLUSH(name) struct flush name __attribute__((cleanup(flush_done))) = {.count = 0}
 
 /* Starts a flush with BEGIN (if asked) and, behind a pooler, with the settings of the session. */
 static void flush_begin(struct db *db, struct flush *flush, bool with_begin, struct db_session_texts *texts,
@@ -339,7 +339,7 @@ bool db_exec_all(struct db *db, struct db_call *calls, size_t count, struct err 
 bool db_exec(struct db *db, const struct db_statement *statement, const struct db_params *params, PGresult **ret_result,
              struct err *err)
 {
-    struct db_call call = { .statement = statement, .params = params };
+    struct db_call call = {.statement = statement, .params = params};
     if (!db_exec_all(db, &call, 1, err)) {
         return false;
     }
@@ -412,12 +412,14 @@ static enum db_tx_outcome commit_outcome(struct db *db, const struct flush *flus
 {
     PGresult *commit = flush->sent[flush->count - 1].result;
     if (err->kind == ERR_NONE && strcmp(PQcmdStatus(commit), "COMMIT") != 0) {
-        (void)err_set(err, ERR_FATAL, "commit_of_failed_transaction", "a failed transaction was committed: rolled back");
+        (void)err_set(err, ERR_FATAL, "commit_of_failed_transaction",
+                      "a failed transaction was committed: rolled back");
         return DB_TX_FAILED;
     }
     if (err->kind == ERR_NONE && db->saw_warning) {
         /* The wait for a synchronous standby was cancelled: locally durable, not where we promised. */
-        (void)err_set(err, ERR_TRANSIENT, "commit_with_warning", "COMMIT came with a warning, its outcome is not known");
+        (void)err_set(err, ERR_TRANSIENT, "commit_with_warning",
+                      "COMMIT came with a warning, its outcome is not known");
         return DB_TX_UNKNOWN;
     }
     if (err->kind == ERR_NONE) {

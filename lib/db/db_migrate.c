@@ -24,7 +24,7 @@ int db_migrate_version(void)
 
 static const struct db_statement FIND_TABLE = {
     .sql = "SELECT pg_catalog.to_regclass('onceward.schema_migrations') IS NOT NULL",
-    .columns = { DB_BOOL },
+    .columns = {DB_BOOL},
 };
 
 static bool find_table(struct db *db, bool *ret_exists, struct err *err)
@@ -39,12 +39,13 @@ static bool find_table(struct db *db, bool *ret_exists, struct err *err)
 
 /* Both lists side by side; ours come with their bytes, so that the server makes the checksums of both. */
 static const struct db_statement COMPARE = {
-    .sql = "SELECT coalesce(theirs.version, ours.version), coalesce(theirs.name, ours.name), theirs.version IS NOT NULL,"
-           " ours.version IS NOT NULL, coalesce(theirs.checksum = pg_catalog.sha256(ours.sql), false), theirs.applied_at"
-           " FROM onceward.schema_migrations theirs"
-           " FULL JOIN unnest($1::int4[], $2::text[], $3::bytea[]) AS ours (version, name, sql)"
-           " ON ours.version = theirs.version ORDER BY 1 LIMIT 1000",
-    .columns = { DB_INT4, DB_TEXT, DB_BOOL, DB_BOOL, DB_BOOL, DB_TIMESTAMPTZ },
+    .sql =
+        "SELECT coalesce(theirs.version, ours.version), coalesce(theirs.name, ours.name), theirs.version IS NOT NULL,"
+        " ours.version IS NOT NULL, coalesce(theirs.checksum = pg_catalog.sha256(ours.sql), false), theirs.applied_at"
+        " FROM onceward.schema_migrations theirs"
+        " FULL JOIN unnest($1::int4[], $2::text[], $3::bytea[]) AS ours (version, name, sql)"
+        " ON ours.version = theirs.version ORDER BY 1 LIMIT 1000",
+    .columns = {DB_INT4, DB_TEXT, DB_BOOL, DB_BOOL, DB_BOOL, DB_TIMESTAMPTZ},
 };
 
 static void bind_ours(struct db_params *params)
@@ -158,7 +159,7 @@ static bool choose(const struct db_migrate_row *rows, size_t count, int *ret_ver
 /* One key for every program of every version: the first bytes of the word "onceward". */
 static const struct db_statement LOCK = {
     .sql = "SELECT true FROM pg_catalog.pg_advisory_xact_lock(x'6f6e636577617264'::int8)",
-    .columns = { DB_BOOL },
+    .columns = {DB_BOOL},
 };
 
 static const struct db_statement REMEMBER = {
@@ -218,7 +219,7 @@ bool db_migrate_step(struct db *db, int *ret_version, struct err *err)
 
 static const struct db_statement READ_VERSION = {
     .sql = "SELECT coalesce(max(version), 0) FROM onceward.schema_migrations",
-    .columns = { DB_INT4 },
+    .columns = {DB_INT4},
 };
 
 /* A missing table or schema, or one that this role may not see, is a database without our schema. */

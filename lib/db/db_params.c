@@ -27,18 +27,18 @@ static void put_big_endian(unsigned char *at, uint64_t value, size_t size)
 enum db_type db_type_array(enum db_type element_type)
 {
     static const enum db_type PAIRS[][2] = {
-        { DB_BOOL, DB_BOOL_ARRAY },     { DB_BYTEA, DB_BYTEA_ARRAY },
-        { DB_INT2, DB_INT2_ARRAY },     { DB_INT4, DB_INT4_ARRAY },
-        { DB_INT8, DB_INT8_ARRAY },     { DB_FLOAT8, DB_FLOAT8_ARRAY },
-        { DB_TEXT, DB_TEXT_ARRAY },     { DB_UUID, DB_UUID_ARRAY },
-        { DB_XID8, DB_XID8_ARRAY },     { DB_TIMESTAMPTZ, DB_TIMESTAMPTZ_ARRAY },
+        {DB_BOOL, DB_BOOL_ARRAY}, {DB_BYTEA, DB_BYTEA_ARRAY},
+        {DB_INT2, DB_INT2_ARRAY}, {DB_INT4, DB_INT4_ARRAY},
+        {DB_INT8, DB_INT8_ARRAY}, {DB_FLOAT8, DB_FLOAT8_ARRAY},
+        {DB_TEXT, DB_TEXT_ARRAY}, {DB_UUID, DB_UUID_ARRAY},
+        {DB_XID8, DB_XID8_ARRAY}, {DB_TIMESTAMPTZ, DB_TIMESTAMPTZ_ARRAY},
     };
     for (size_t i = 0; i < sizeof PAIRS / sizeof PAIRS[0]; i++) {
         if (PAIRS[i][0] == element_type) {
             return PAIRS[i][1];
         }
     }
-    assert(false && "no array of this type");
+    assert(!"no array of this type");
     return DB_VOID;
 }
 
@@ -46,8 +46,8 @@ enum db_type db_type_array(enum db_type element_type)
 static unsigned char *reserve(struct db_params *params, size_t size)
 {
     if (size > DB_PARAMS_SIZE_MAX - params->storage_size) {
-        (void)err_set(&params->err, ERR_PERMANENT, "parameters_too_large", "the statement's parameters exceed %zu bytes",
-                      DB_PARAMS_SIZE_MAX);
+        (void)err_set(&params->err, ERR_PERMANENT, "parameters_too_large",
+                      "the statement's parameters exceed %zu bytes", DB_PARAMS_SIZE_MAX);
         return NULL;
     }
     size_t wanted = params->storage_size + size;
@@ -74,7 +74,7 @@ static struct db_param *next_item(struct db_params *params, enum db_type type)
 {
     assert(params->count < DB_PARAM_COUNT_MAX);
     struct db_param *item = &params->items[params->count++];
-    *item = (struct db_param){ .type = (unsigned)type, .offset = params->storage_size };
+    *item = (struct db_param){.type = (unsigned)type, .offset = params->storage_size};
     return item;
 }
 
@@ -125,7 +125,7 @@ static void add_bytes(struct db_params *params, enum db_type type, const void *b
 void db_params_done(struct db_params *params)
 {
     free(params->storage);
-    *params = (struct db_params){ .count = 0 };
+    *params = (struct db_params){.count = 0};
 }
 
 void db_params_clear(struct db_params *params)

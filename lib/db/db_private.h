@@ -103,7 +103,7 @@ struct db_params {
 };
 
 /* A local list that frees itself. */
-#define DB_PARAMS(name) struct db_params name __attribute__((cleanup(db_params_done))) = { .count = 0 }
+#define DB_PARAMS(name) struct db_params name __attribute__((cleanup(db_params_done))) = {.count = 0}
 
 void db_params_done(struct db_params *params);
 /* Empties the list and keeps its memory, for loops. */
@@ -160,8 +160,7 @@ bool db_exec_begin(struct db *db, struct db_call *calls, size_t count, struct db
 
 /* The calls and COMMIT in one flush: for what need not be looked at before it is kept. Results only when
  * committed. */
-enum db_tx_outcome db_exec_commit(struct db_tx **txp, struct db_call *calls, size_t count,
-                                  struct err *err) MUST_CHECK;
+enum db_tx_outcome db_exec_commit(struct db_tx **txp, struct db_call *calls, size_t count, struct err *err) MUST_CHECK;
 
 /* BEGIN, the calls, COMMIT: one flush for all. */
 enum db_tx_outcome db_exec_tx(struct db *db, struct db_call *calls, size_t count, struct err *err) MUST_CHECK;
@@ -193,7 +192,7 @@ int32_t db_get_int4(const PGresult *result, int row, int column);
 int64_t db_get_int8(const PGresult *result, int row, int column);
 double db_get_float8(const PGresult *result, int row, int column);
 uint64_t db_get_xid8(const PGresult *result, int row, int column);
-int64_t db_get_timestamptz(const PGresult *result, int row, int column); /* Unix microseconds. */
+int64_t db_get_timestamptz(const PGresult *result, int row, int column);       /* Unix microseconds. */
 const unsigned char *db_get_uuid(const PGresult *result, int row, int column); /* 16 bytes. */
 const char *db_get_text(const PGresult *result, int row, int column);          /* Terminated. Text and json. */
 const char *db_get_text_or_null(const PGresult *result, int row, int column);

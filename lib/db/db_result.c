@@ -46,7 +46,7 @@ int64_t db_result_affected(const PGresult *result)
     union {
         const PGresult *constant;
         PGresult *plain;
-    } same = { .constant = result };
+    } same = {.constant = result};
     return strtoll(PQcmdTuples(same.plain), NULL, 10);
 }
 
@@ -114,7 +114,7 @@ const char *db_get_text_or_null(const PGresult *result, int row, int column)
 struct bytes db_get_bytes(const PGresult *result, int row, int column)
 {
     if (db_is_null(result, row, column)) {
-        return (struct bytes){ .data = NULL, .size = 0 };
+        return (struct bytes){.data = NULL, .size = 0};
     }
     enum db_type type = (enum db_type)PQftype(result, column);
     assert(type == DB_BYTEA || type == DB_TEXT || type == DB_JSON);
@@ -128,7 +128,7 @@ struct db_array db_get_array(const PGresult *result, int row, int column, enum d
 {
     const unsigned char *at = field(result, row, column, db_type_array(element_type), -1);
     size_t size = (size_t)PQgetlength(result, row, column);
-    struct db_array array = { .element_type = element_type, .cursor = at + size, .end = at + size };
+    struct db_array array = {.element_type = element_type, .cursor = at + size, .end = at + size};
     assert(size >= 12);
     uint64_t dimensions = big_endian(at, 4);
     assert(dimensions <= 1);
@@ -150,11 +150,11 @@ bool db_array_next(struct db_array *array, struct bytes *ret_element)
     array->cursor += 4;
     array->index++;
     if (size < 0) {
-        *ret_element = (struct bytes){ .data = NULL, .size = 0 };
+        *ret_element = (struct bytes){.data = NULL, .size = 0};
         return true;
     }
     assert(array->end - array->cursor >= size);
-    *ret_element = (struct bytes){ .data = array->cursor, .size = (size_t)size };
+    *ret_element = (struct bytes){.data = array->cursor, .size = (size_t)size};
     array->cursor += size;
     return true;
 }

@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "kafka/kafka_error.h"
 #include "kafka_private.h"
 
 /* What the library may take beyond the request's own timeout before we call it lost. */
 #define ANSWER_GRACE_MS 1000
+#define AWAIT_STEP_MS 20
 
 struct kafka_admin {
     rd_kafka_t *handle;
@@ -92,8 +94,7 @@ static rd_kafka_AdminOptions_t *options_new(struct kafka_admin *admin, rd_kafka_
     char why[256];
     rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(admin->handle, operation);
     assert(options != NULL);
-    rd_kafka_resp_err_t code =
-        rd_kafka_AdminOptions_set_request_timeout(options, admin->timeout_ms, why, sizeof why);
+    rd_kafka_resp_err_t code = rd_kafka_AdminOptions_set_request_timeout(options, admin->timeout_ms, why, sizeof why);
     assert(code == RD_KAFKA_RESP_ERR_NO_ERROR);
     return options;
 }
@@ -197,6 +198,10 @@ static bool read_partitions(struct kafka_admin *admin, const char *topic, struct
     if (metadata->topic_cnt == 1) {
         code = metadata->topics[0].err;
         facts->partition_count = metadata->topics[0].partition_cnt;
+        facts->is_ready = facts->partition_count > 0;
+        for (int i = 0; i < facts->partition_count; i++) {
+            facts->is_ready = facts->is_ready && metadata->topics[0].partitions[i].leader >= 0;
+        }
         facts->replication_factor = facts->partition_count > 0 ? metadata->topics[0].partitions[0].replica_cnt : 0;
     }
     rd_kafka_metadata_destroy(metadata);
@@ -260,6 +265,25 @@ bool kafka_admin_topic_read(struct kafka_admin *admin, const char *topic, struct
     }
     *ret_facts = facts.exists ? facts : (struct kafka_admin_facts){.exists = false};
     return true;
+}
+
+bool kafka_admin_topic_await(struct kafka_admin *admin, const char *topic, struct kafka_admin_facts *ret_facts,
+                             struct err *err)
+{
+    int64_t until_ms = clock_monotonic_ms() + admin->timeout_ms;
+    for (;;) {
+        struct kafka_admin_facts facts = {.exists = false};
+        if (!read_partitions(admin, topic, &facts, err)) {
+            return false;
+        }
+        if (facts.is_ready) {
+            return kafka_admin_topic_read(admin, topic, ret_facts, err);
+        }
+        if (clock_monotonic_ms() >= until_ms) {
+            return err_set(err, ERR_TRANSIENT, "topic_not_ready", "topic %s: not every partition has a leader", topic);
+        }
+        (void)rd_kafka_poll(admin->handle, AWAIT_STEP_MS);
+    }
 }
 
 bool kafka_admin_log_end(struct kafka_admin *admin, const char *topic, int32_t partition, int64_t *ret_offset,

@@ -43,7 +43,7 @@ static int teardown_group(void **state)
 static int setup(void **state)
 {
     static struct fixture fixture;
-    fixture = (struct fixture){ .settings = DB_SETTINGS_INIT };
+    fixture = (struct fixture){.settings = DB_SETTINGS_INIT};
     fixture.settings.conninfo = conninfo();
     fixture.settings.application_name = "test_db";
     fixture.settings.is_pooled = *state != NULL && strcmp(*state, "pooled") == 0;
@@ -81,8 +81,8 @@ static int64_t now_ms(void)
 /* A second connection that ends the first, as a failing server would. */
 static void kill_backend_of(struct db *db)
 {
-    static const struct db_statement PID = { .sql = "SELECT pg_backend_pid()", .columns = { DB_INT4 } };
-    static const struct db_statement KILL = { .sql = "SELECT pg_terminate_backend($1, 5000)", .columns = { DB_BOOL } };
+    static const struct db_statement PID = {.sql = "SELECT pg_backend_pid()", .columns = {DB_INT4}};
+    static const struct db_statement KILL = {.sql = "SELECT pg_terminate_backend($1, 5000)", .columns = {DB_BOOL}};
     struct err err = ERR_INIT;
     DB_RESULT(pid);
     assert_ok(db_exec_row(db, &PID, NULL, &pid, &err), &err);
@@ -101,15 +101,15 @@ static void kill_backend_of(struct db *db)
 static const struct db_statement ECHO = {
     .sql = "SELECT $1::bool, $2::int2, $3::int4, $4::int8, $5::float8, $6::xid8, $7::uuid, $8::timestamptz, $9::bytea,"
            " $10::text, $11::text, $12::pg_snapshot::text",
-    .columns = { DB_BOOL, DB_INT2, DB_INT4, DB_INT8, DB_FLOAT8, DB_XID8, DB_UUID, DB_TIMESTAMPTZ, DB_BYTEA, DB_TEXT,
-                 DB_TEXT, DB_TEXT },
+    .columns = {DB_BOOL, DB_INT2, DB_INT4, DB_INT8, DB_FLOAT8, DB_XID8, DB_UUID, DB_TIMESTAMPTZ, DB_BYTEA, DB_TEXT,
+                DB_TEXT, DB_TEXT},
 };
 
 static void test_db_exec_carries_every_type_both_ways(void **state)
 {
     struct fixture *fixture = *state;
     struct err err = ERR_INIT;
-    const unsigned char uuid[16] = { 1, 2, 3, 255, 0, 9, [15] = 16 };
+    const unsigned char uuid[16] = {1, 2, 3, 255, 0, 9, [15] = 16};
     DB_PARAMS(params);
     db_params_bool(&params, true);
     db_params_int2(&params, -2);
@@ -119,7 +119,7 @@ static void test_db_exec_carries_every_type_both_ways(void **state)
     db_params_xid8(&params, UINT64_C(0xFFFFFFFF00000001));
     db_params_uuid(&params, uuid);
     db_params_timestamptz(&params, INT64_C(1700000000123456));
-    db_params_bytea(&params, (struct bytes){ .data = "a\0b", .size = 3 });
+    db_params_bytea(&params, (struct bytes){.data = "a\0b", .size = 3});
     db_params_text(&params, "Zürich ✓");
     db_params_text(&params, NULL);
     db_params_literal(&params, "10:20:10,14");
@@ -145,7 +145,7 @@ static void test_db_exec_carries_arrays_with_nulls(void **state)
 {
     static const struct db_statement ARRAYS = {
         .sql = "SELECT $1::int8[], $2::text[], $3::uuid[], array_length($2, 1), ($2)[1]",
-        .columns = { DB_INT8_ARRAY, DB_TEXT_ARRAY, DB_UUID_ARRAY, DB_INT4, DB_TEXT },
+        .columns = {DB_INT8_ARRAY, DB_TEXT_ARRAY, DB_UUID_ARRAY, DB_INT4, DB_TEXT},
     };
     struct fixture *fixture = *state;
     struct err err = ERR_INIT;
@@ -190,11 +190,11 @@ static void test_db_exec_carries_arrays_with_nulls(void **state)
 
 static void test_db_exec_refuses_text_with_nul(void **state)
 {
-    static const struct db_statement TEXT = { .sql = "SELECT $1::text", .columns = { DB_TEXT } };
+    static const struct db_statement TEXT = {.sql = "SELECT $1::text", .columns = {DB_TEXT}};
     struct fixture *fixture = *state;
     struct err err = ERR_INIT;
     DB_PARAMS(params);
-    db_params_text_bytes(&params, (struct bytes){ .data = "a\0b", .size = 3 });
+    db_params_text_bytes(&params, (struct bytes){.data = "a\0b", .size = 3});
     assert_false(db_exec(fixture->db, &TEXT, &params, NULL, &err));
     assert_int_equal(err.kind, ERR_PERMANENT);
     assert_string_equal(err.code, "text_has_nul");
@@ -203,7 +203,7 @@ static void test_db_exec_refuses_text_with_nul(void **state)
 
 static void test_db_exec_calls_another_shape_fatal(void **state)
 {
-    static const struct db_statement WRONG = { .sql = "SELECT 1::int4, 'x'::text", .columns = { DB_INT8, DB_TEXT } };
+    static const struct db_statement WRONG = {.sql = "SELECT 1::int4, 'x'::text", .columns = {DB_INT8, DB_TEXT}};
     struct fixture *fixture = *state;
     struct err err = ERR_INIT;
     assert_false(db_exec(fixture->db, &WRONG, NULL, NULL, &err));
@@ -213,7 +213,7 @@ static void test_db_exec_calls_another_shape_fatal(void **state)
 
 static void test_db_exec_reports_the_servers_error_and_goes_on(void **state)
 {
-    static const struct db_statement DIVIDE = { .sql = "SELECT 1 / $1::int4", .columns = { DB_INT4 } };
+    static const struct db_statement DIVIDE = {.sql = "SELECT 1 / $1::int4", .columns = {DB_INT4}};
     struct fixture *fixture = *state;
     for (int i = 0; i < 3; i++) {
         struct err err = ERR_INIT;
@@ -229,12 +229,13 @@ static void test_db_exec_reports_the_servers_error_and_goes_on(void **state)
     }
 }
 
-static const struct db_statement CREATE = { .sql = "CREATE TABLE IF NOT EXISTS test_db (id int8 PRIMARY KEY, note text)" };
-static const struct db_statement DROP = { .sql = "DROP TABLE IF EXISTS test_db" };
+static const struct db_statement CREATE = {.sql =
+                                               "CREATE TABLE IF NOT EXISTS test_db (id int8 PRIMARY KEY, note text)"};
+static const struct db_statement DROP = {.sql = "DROP TABLE IF EXISTS test_db"};
 static const struct db_statement INSERT = {
     .sql = "INSERT INTO test_db (id) VALUES ($1)",
 };
-static const struct db_statement COUNT = { .sql = "SELECT count(*) FROM test_db", .columns = { DB_INT8 } };
+static const struct db_statement COUNT = {.sql = "SELECT count(*) FROM test_db", .columns = {DB_INT8}};
 
 static int64_t count_rows(struct db *db)
 {
@@ -313,7 +314,7 @@ static void test_db_tx_reports_a_deferred_constraint_as_failed(void **state)
     static const struct db_statement DEFER = {
         .sql = "ALTER TABLE test_db ADD UNIQUE (note) DEFERRABLE INITIALLY DEFERRED",
     };
-    static const struct db_statement TWICE = { .sql = "INSERT INTO test_db VALUES (1, 'same'), (2, 'same')" };
+    static const struct db_statement TWICE = {.sql = "INSERT INTO test_db VALUES (1, 'same'), (2, 'same')"};
     struct fixture *fixture = *state;
     struct err err = ERR_INIT;
     assert_ok(db_exec(fixture->db, &DEFER, NULL, NULL, &err), &err);
@@ -353,13 +354,12 @@ static void test_db_exec_tx_does_all_in_one_flush_or_nothing(void **state)
     db_params_int8(&one, 1);
     DB_PARAMS(two);
     db_params_int8(&two, 2);
-    struct db_call good[] = { { .statement = &INSERT, .params = &one },
-                              { .statement = &INSERT, .params = &two },
-                              { .statement = &COUNT } };
+    struct db_call good[] = {
+        {.statement = &INSERT, .params = &one}, {.statement = &INSERT, .params = &two}, {.statement = &COUNT}};
     assert_int_equal(db_exec_tx(fixture->db, good, 3, &err), DB_TX_COMMITTED);
     assert_int_equal(db_get_int8(good[2].result, 0, 0), 2);
     db_calls_clear(good, 3);
-    struct db_call bad[] = { { .statement = &INSERT, .params = &one }, { .statement = &COUNT } };
+    struct db_call bad[] = {{.statement = &INSERT, .params = &one}, {.statement = &COUNT}};
     assert_int_equal(db_exec_tx(fixture->db, bad, 2, &err), DB_TX_FAILED);
     assert_string_equal(err.code, "23505");
     assert_null(bad[1].result);
@@ -374,8 +374,8 @@ static void test_db_exec_begin_and_commit_carry_calls(void **state)
     db_params_int8(&one, 1);
     DB_PARAMS(two);
     db_params_int8(&two, 2);
-    struct db_call first = { .statement = &INSERT, .params = &one };
-    struct db_call second = { .statement = &INSERT, .params = &two };
+    struct db_call first = {.statement = &INSERT, .params = &one};
+    struct db_call second = {.statement = &INSERT, .params = &two};
     struct db_tx *tx = NULL;
     assert_ok(db_exec_begin(fixture->db, &first, 1, &tx, &err), &err);
     assert_int_equal(db_exec_commit(&tx, &second, 1, &err), DB_TX_COMMITTED);
@@ -394,7 +394,7 @@ static void test_db_session_has_its_settings(void **state)
         .sql = "SELECT current_setting('synchronous_commit'), current_setting('lock_timeout'),"
                " current_setting('statement_timeout'), current_setting('idle_in_transaction_session_timeout'),"
                " current_setting('application_name')",
-        .columns = { DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT },
+        .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT},
     };
     struct fixture *fixture = *state;
     struct err err = ERR_INIT;
@@ -422,7 +422,7 @@ static void test_db_server_is_the_same_after_a_reset(void **state)
                   after.system_identifier, after.timeline, db_where(fixture->db));
 }
 
-static const struct db_statement SLEEP = { .sql = "SELECT pg_sleep(3)::text", .columns = { DB_TEXT } };
+static const struct db_statement SLEEP = {.sql = "SELECT pg_sleep(3)::text", .columns = {DB_TEXT}};
 
 static void test_db_exec_gives_up_at_the_deadline(void **state)
 {
@@ -462,7 +462,8 @@ static void test_db_exec_script_runs_many_statements(void **state)
 {
     struct fixture *fixture = *state;
     struct err err = ERR_INIT;
-    assert_ok(db_exec_script(fixture->db, "INSERT INTO test_db VALUES (1); INSERT INTO test_db VALUES (2);", &err), &err);
+    assert_ok(db_exec_script(fixture->db, "INSERT INTO test_db VALUES (1); INSERT INTO test_db VALUES (2);", &err),
+              &err);
     assert_int_equal(count_rows(fixture->db), 2);
     assert_false(db_exec_script(fixture->db, "INSERT INTO test_db VALUES (3); SELECT 1/0;", &err));
     assert_string_equal(err.code, "22012");
@@ -477,9 +478,9 @@ static void test_db_open_names_what_is_wrong(void **state)
         enum err_kind kind;
         const char *code;
     } CASES[] = {
-        { "host=127.0.0.1 port=1", ERR_TRANSIENT, "connect_failed" },
-        { "hots=127.0.0.1", ERR_FATAL, "conninfo_invalid" },
-        { "postgresql://[::1", ERR_FATAL, "conninfo_invalid" },
+        {"host=127.0.0.1 port=1", ERR_TRANSIENT, "connect_failed"},
+        {"hots=127.0.0.1", ERR_FATAL, "conninfo_invalid"},
+        {"postgresql://[::1", ERR_FATAL, "conninfo_invalid"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         struct db_settings settings = DB_SETTINGS_INIT;
@@ -493,7 +494,10 @@ static void test_db_open_names_what_is_wrong(void **state)
 
 #define ON_DB(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 #define ON_TABLE(test) cmocka_unit_test_setup_teardown(test, setup_table, teardown_table)
-#define POOLED(test, setup_it, teardown_it) { #test " (pooled)", test, setup_it, teardown_it, "pooled" }
+#define POOLED(test, setup_it, teardown_it)                                                                            \
+    {                                                                                                                  \
+#test " (pooled)", test, setup_it, teardown_it, "pooled"                                                       \
+    }
 
 int main(void)
 {

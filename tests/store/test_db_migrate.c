@@ -138,14 +138,16 @@ struct refusal_case {
 };
 
 static const struct refusal_case refusal_cases[] = {
-    { "an empty database is migrated, and refused by services until then", NULL, "", "schema_missing" },
-    { "a migration that was applied with other bytes is refused",
-      "UPDATE onceward.schema_migrations SET checksum = sha256('other') WHERE version = 1", "migration_changed", "" },
-    { "a newer database is refused", "INSERT INTO onceward.schema_migrations VALUES (999, 'later', sha256('x'))",
-      "schema_newer", "schema_newer" },
-    { "an older database is refused by services", "DROP SCHEMA onceward CASCADE; CREATE SCHEMA onceward;"
-      "CREATE TABLE onceward.schema_migrations (version int4, name text, checksum bytea,"
-      " applied_at timestamptz DEFAULT now())", NULL, "schema_older" },
+    {"an empty database is migrated, and refused by services until then", NULL, "", "schema_missing"},
+    {"a migration that was applied with other bytes is refused",
+     "UPDATE onceward.schema_migrations SET checksum = sha256('other') WHERE version = 1", "migration_changed", ""},
+    {"a newer database is refused", "INSERT INTO onceward.schema_migrations VALUES (999, 'later', sha256('x'))",
+     "schema_newer", "schema_newer"},
+    {"an older database is refused by services",
+     "DROP SCHEMA onceward CASCADE; CREATE SCHEMA onceward;"
+     "CREATE TABLE onceward.schema_migrations (version int4, name text, checksum bytea,"
+     " applied_at timestamptz DEFAULT now())",
+     NULL, "schema_older"},
 };
 
 static void test_db_migrate_refuses(void **state)

@@ -32,7 +32,10 @@ struct db_settings {
     int stop_grace_ms;     /* What a wait may still take after that. */
 };
 
-#define DB_SETTINGS_INIT { .conninfo = "", .application_name = "onceward", .stop_fd = -1 }
+#define DB_SETTINGS_INIT                                                                                               \
+    {                                                                                                                  \
+        .conninfo = "", .application_name = "onceward", .stop_fd = -1                                                  \
+    }
 
 /* Which server answers. Two answers are from one life of one server if all members are equal. */
 struct db_server {

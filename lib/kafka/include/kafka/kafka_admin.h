@@ -24,7 +24,7 @@ struct kafka_admin_options {
 /* A topic as it is wished for. */
 struct kafka_admin_topic {
     const char *topic;
-    int partition_count;    /* 0: the broker's default, as below. */
+    int partition_count; /* 0: the broker's default, as below. */
     int replication_factor;
     const struct kafka_property *settings; /* The topic's own, as max.message.bytes. */
     size_t setting_count;
@@ -32,7 +32,8 @@ struct kafka_admin_topic {
 
 /* A topic as it is. */
 struct kafka_admin_facts {
-    bool exists; /* Else the rest is 0. */
+    bool exists;   /* Else the rest is 0. */
+    bool is_ready; /* Each partition has a leader. */
     int32_t partition_count;
     int32_t replication_factor;
     int64_t message_bytes_max; /* Its max.message.bytes. */
@@ -52,6 +53,10 @@ bool kafka_admin_topic_make(struct kafka_admin *admin, const struct kafka_admin_
 
 bool kafka_admin_topic_read(struct kafka_admin *admin, const char *topic, struct kafka_admin_facts *ret_facts,
                             struct err *err) MUST_CHECK;
+
+/* The same for a topic that was just made: waits, up to the timeout, until each partition has a leader. */
+bool kafka_admin_topic_await(struct kafka_admin *admin, const char *topic, struct kafka_admin_facts *ret_facts,
+                             struct err *err) MUST_CHECK;
 
 /* The offset that the partition's next record will get. */
 bool kafka_admin_log_end(struct kafka_admin *admin, const char *topic, int32_t partition, int64_t *ret_offset,

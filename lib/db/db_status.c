@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one screen: flow, lanes, consumers. Every statement's cost is bounded,
+ * whatever the backlog, since it is asked when things are bad.
+ */
+#include "db/db_status.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "db_private.h"
+
+static void *rows_new(int count, size_t size, struct err *err)
+{
+    void *rows = calloc((size_t)count + 1, size);
+    if (rows == NULL) {
+        (void)err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for %d rows", count);
+    }
+    return rows;
+}
+
+static void copy(char *ret_text, size_t size, const char *text)
+{
+    (void)text_copy(ret_text, size, text == NULL ? "" : text);
+}
+
+/* ---- Flow --------------------------------------------------------------------------------------------------- */
+
+/* The two lists of the backlog come from the same bounded scan; the oldest is looked for by id, so it is the first
+ * that the index finds. */
+static const struct db_statement READ_FLOW = {
+    .sql = "WITH backlog AS MATERIALIZED ("
+           "   SELECT status, time FROM onceward.events"
+           "    WHERE xid >= (SELECT xid_min FROM onceward.unsettled_bound)"
+           "      AND status IN ('pending', 'claimed') AND deferred_state IS NULL LIMIT 100001)"
+           " SELECT (SELECT count(*) FROM backlog), (SELECT count(*) FROM backlog WHERE status = 'claimed'),"
+           "        (extract(epoch FROM clock_timestamp() - (SELECT min(time) FROM backlog)) * 1000000)::int8,"
+           "        f.deferred_count, f.parked_count, f.dead_letter_count, f.relays_alive,"
+           "        coalesce(pg_catalog.pg_sequence_last_value('onceward.outbox_id_seq'), 0)"
+           "   FROM onceward.flow f",
+    .columns = {DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8},
+};
+
+bool db_status_flow(struct db *db, struct db_status_flow *ret_flow, struct err *err)
+{
+    DB_RESULT(result);
+    if (!db_exec_row(db, &READ_FLOW, NULL, &result, err)) {
+        return false;
+    }
+    bool has_oldest = !db_is_null(result, 0, 2);
+    *ret_flow = (struct db_status_flow){
+        .backlog_count = db_get_int8(result, 0, 0),
+        .claimed_count = db_get_int8(result, 0, 1),
+        .has_oldest = has_oldest,
+        .oldest_age_us = has_oldest ? db_get_int8(result, 0, 2) : 0,
+        .deferred_count = db_get_int8(result, 0, 3),
+        .parked_count = db_get_int8(result, 0, 4),
+        .dead_letter_count = db_get_int8(result, 0, 5),
+        .relay_count = db_get_int8(result, 0, 6),
+        .last_outbox_id = db_get_int8(result, 0, 7),
+    };
+    return true;
+}
+
+/* ---- Lanes -------------------------------------------------------------------------------------------------- */
+
+static const struct db_statement LIST_LANES = {
+    .sql = "SELECT lane::int4, owner, is_owned, seq, position, claimed_to, starts,"
+           "       (extract(epoch FROM clock_timestamp() - moved_at) * 1000000)::int8"
+           "  FROM onceward.lane_state ORDER BY lane LIMIT 1000",
+    .columns = {DB_INT4, DB_TEXT, DB_BOOL, DB_INT8, DB_INT8, DB_INT8, DB_INT4, DB_INT8},
+};
+
+bool db_status_lanes(struct db *db, struct db_status_lane **ret_lanes, size_t *ret_count, struct err *err)
+{
+    DB_RESULT(result);
+    if (!db_exec(db, &LIST_LANES, NULL, &result, err)) {
+        return false;
+    }
+    struct db_status_lane *lanes = rows_new(db_result_rows(result), sizeof *lanes, err);
+    if (lanes == NULL) {
+        return false;
+    }
+    for (int row = 0; row < db_result_rows(result); row++) {
+        lanes[row] = (struct db_status_lane){
+            .lane = db_get_int4(result, row, 0),
+            .is_owned = db_get_bool(result, row, 2),
+            .seq = db_get_int8(result, row, 3),
+            .position = db_get_int8(result, row, 4),
+            .claimed_to = db_get_int8(result, row, 5),
+            .starts = db_get_int4(result, row, 6),
+            .moved_age_us = db_get_int8(result, row, 7),
+        };
+        copy(lanes[row].owner, sizeof lanes[row].owner, db_get_text_or_null(result, row, 1));
+    }
+    *ret_lanes = lanes;
+    *ret_count = (size_t)db_result_rows(result);
+    return true;
+}
+
+/* ---- Consumers ---------------------------------------------------------------------------------------------- */
+
+static const struct db_statement LIST_PARTITIONS = {
+    .sql = "SELECT consumer, scope, topic, partition, owner, next_offset,"
+           "       (extract(epoch FROM clock_timestamp() - moved_at) * 1000000)::int8"
+           "  FROM onceward.consumer_state ORDER BY consumer, scope, topic, partition LIMIT 1000",
+    .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_INT4, DB_TEXT, DB_INT8, DB_INT8},
+};
+
+bool db_status_partitions(struct db *db, struct db_status_partition **ret_partitions, size_t *ret_count,
+                          struct err *err)
+{
+    DB_RESULT(result);
+    if (!db_exec(db, &LIST_PARTITIONS, NULL, &result, err)) {
+        return false;
+    }
+    struct db_status_partition *partitions = rows_new(db_result_rows(result), sizeof *partitions, err);
+    if (partitions == NULL) {
+        return false;
+    }
+    for (int row = 0; row < db_result_rows(result); row++) {
+        struct db_status_partition *partition = &partitions[row];
+        copy(partition->consumer, sizeof partition->consumer, db_get_text(result, row, 0));
+        copy(partition->scope, sizeof partition->scope, db_get_text(result, row, 1));
+        copy(partition->topic, sizeof partition->topic, db_get_text(result, row, 2));
+        copy(partition->owner, sizeof partition->owner, db_get_text(result, row, 4));
+        partition->partition = db_get_int4(result, row, 3);
+        partition->next_offset = db_get_int8(result, row, 5);
+        partition->moved_age_us = db_get_int8(result, row, 6);
+    }
+    *ret_partitions = partitions;
+    *ret_count = (size_t)db_result_rows(result);
+    return true;
+}
+
+/* Completed ones are nearly all of an inbox, so each kind's count stops by itself: the failed and claimed few are
+ * counted where they stand among the newest rows. Foreign ids count with the own ones. */
+static const struct db_statement LIST_INBOXES = {
+    .sql = "SELECT s.consumer, s.scope, n.completed, n.failed, n.claimed,"
+           "       (SELECT count(*) FROM onceward.dead_letters d WHERE d.consumer = s.consumer AND d.scope = s.scope)"
+           "  FROM onceward.inbox_scopes s"
+           " CROSS JOIN LATERAL ("
+           "       SELECT count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status = 'failed'),"
+           "              count(*) FILTER (WHERE status = 'claimed')"
+           "         FROM (SELECT status FROM onceward.inbox WHERE scope_id = s.scope_id"
+           "                UNION ALL"
+           "               SELECT status FROM onceward.inbox_foreign WHERE scope_id = s.scope_id"
+           "                LIMIT 100001) counted) n (completed, failed, claimed)"
+           " ORDER BY s.consumer, s.scope LIMIT 1000",
+    .columns = {DB_TEXT, DB_TEXT, DB_INT8, DB_INT8, DB_INT8, DB_INT8},
+};
+
+bool db_status_inboxes(struct db *db, struct db_status_inbox **ret_inboxes, size_t *ret_count, struct err *err)
+{
+    DB_RESULT(result);
+    if (!db_exec(db, &LIST_INBOXES, NULL, &result, err)) {
+        return false;
+    }
+    struct db_status_inbox *inboxes = rows_new(db_result_rows(result), sizeof *inboxes, err);
+    if (inboxes == NULL) {
+        return false;
+    }
+    for (int row = 0; row < db_result_rows(result); row++) {
+        copy(inboxes[row].consumer, sizeof inboxes[row].consumer, db_get_text(result, row, 0));
+        copy(inboxes[row].scope, sizeof inboxes[row].scope, db_get_text(result, row, 1));
+        inboxes[row].completed_count = db_get_int8(result, row, 2);
+        inboxes[row].failed_count = db_get_int8(result, row, 3);
+        inboxes[row].claimed_count = db_get_int8(result, row, 4);
+        inboxes[row].dead_letter_count = db_get_int8(result, row, 5);
+    }
+    *ret_inboxes = inboxes;
+    *ret_count = (size_t)db_result_rows(result);
+    return true;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tables topics and routes. Each change and its audit row are one statement.
+ */
+#include "db/db_topic.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "db_private.h"
+
+static void *rows_new(size_t count, size_t size, struct err *err)
+{
+    void *rows = calloc(count + 1, size);
+    if (rows == NULL) {
+        (void)err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for %zu rows", count);
+    }
+    return rows;
+}
+
+/* ---- Topics ------------------------------------------------------------------------------------------------- */
+
+/* Gives what happened: inserted, changed or nothing. The old limit comes from the statement's snapshot. */
+static const struct db_statement ADD_TOPIC = {
+    .sql = "WITH old AS (SELECT event_bytes_max FROM onceward.topics WHERE topic = $1),"
+           " added AS ("
+           "   INSERT INTO onceward.topics AS t (topic, event_bytes_max)"
+           "   VALUES ($1, coalesce(nullif($2, 0), 1048588))"
+           "   ON CONFLICT (topic) DO UPDATE SET event_bytes_max = $2"
+           "     WHERE $2 > 0 AND t.event_bytes_max <> $2"
+           "   RETURNING event_bytes_max),"
+           " audited AS ("
+           "   INSERT INTO onceward.audit (action, object, detail)"
+           "   SELECT 'topic add', $1, jsonb_build_object('event_bytes_max', added.event_bytes_max,"
+           "          'event_bytes_max_before', (SELECT event_bytes_max FROM old)) FROM added)"
+           " SELECT EXISTS (SELECT FROM added), EXISTS (SELECT FROM old)",
+    .columns = {DB_BOOL, DB_BOOL},
+};
+
+bool db_topic_add(struct db *db, const char *topic, int32_t event_bytes_max, enum db_topic_outcome *ret_outcome,
+                  struct err *err)
+{
+    assert(topic != NULL && event_bytes_max >= 0);
+    DB_PARAMS(params);
+    db_params_text(&params, topic);
+    db_params_int4(&params, event_bytes_max);
+    DB_RESULT(result);
+    if (!db_exec_row(db, &ADD_TOPIC, &params, &result, err)) {
+        return false;
+    }
+    bool was_written = db_get_bool(result, 0, 0);
+    bool was_there = db_get_bool(result, 0, 1);
+    if (!was_written) {
+        *ret_outcome = DB_TOPIC_UNCHANGED;
+    } else {
+        *ret_outcome = was_there ? DB_TOPIC_CHANGED : DB_TOPIC_ADDED;
+    }
+    return true;
+}
+
+static const struct db_statement LIST_TOPICS = {
+    .sql =
+        "SELECT topic, event_bytes_max, in_flight_per_key, created_at FROM onceward.topics ORDER BY topic LIMIT 10000",
+    .columns = {DB_TEXT, DB_INT4, DB_INT4, DB_TIMESTAMPTZ},
+};
+
+bool db_topic_list(struct db *db, struct db_topic **ret_topics, size_t *ret_count, struct err *err)
+{
+    DB_RESULT(result);
+    if (!db_exec(db, &LIST_TOPICS, NULL, &result, err)) {
+        return false;
+    }
+    size_t count = (size_t)db_result_rows(result);
+    struct db_topic *topics = rows_new(count, sizeof *topics, err);
+    if (topics == NULL) {
+        return false;
+    }
+    for (int row = 0; row < db_result_rows(result); row++) {
+        (void)text_copy(topics[row].topic, sizeof topics[row].topic, db_get_text(result, row, 0));
+        topics[row].event_bytes_max = db_get_int4(result, row, 1);
+        topics[row].in_flight_per_key = db_get_int4(result, row, 2);
+        topics[row].created_at_us = db_get_timestamptz(result, row, 3);
+    }
+    *ret_topics = topics;
+    *ret_count = count;
+    return true;
+}
+
+/* ---- Routes ------------------------------------------------------------------------------------------------- */
+
+static const struct db_statement ADD_ROUTE = {
+    .sql = "WITH old AS (SELECT topic, dataschema FROM onceward.routes WHERE type = $1),"
+           " added AS ("
+           "   INSERT INTO onceward.routes AS r (type, topic, dataschema)"
+           "   SELECT $1, t.topic, $3 FROM onceward.topics t WHERE t.topic = $2"
+           "   ON CONFLICT (type) DO UPDATE SET topic = excluded.topic, dataschema = excluded.dataschema"
+           "     WHERE r.topic <> excluded.topic OR r.dataschema IS DISTINCT FROM excluded.dataschema"
+           "   RETURNING topic),"
+           " audited AS ("
+           "   INSERT INTO onceward.audit (action, object, detail)"
+           "   SELECT 'route add', $1, jsonb_build_object('topic', $2::text, 'dataschema', $3::text,"
+           "          'topic_before', (SELECT topic FROM old)) FROM added)"
+           " SELECT EXISTS (SELECT FROM added), EXISTS (SELECT FROM old),"
+           "        EXISTS (SELECT FROM onceward.topics WHERE topic = $2)",
+    .columns = {DB_BOOL, DB_BOOL, DB_BOOL},
+};
+
+bool db_topic_route_add(struct db *db, const char *type, const char *topic, const char *dataschema,
+                        enum db_topic_route_outcome *ret_outcome, struct err *err)
+{
+    assert(type != NULL && topic != NULL);
+    DB_PARAMS(params);
+    db_params_text(&params, type);
+    db_params_text(&params, topic);
+    db_params_text(&params, dataschema);
+    DB_RESULT(result);
+    if (!db_exec_row(db, &ADD_ROUTE, &params, &result, err)) {
+        return false;
+    }
+    bool was_written = db_get_bool(result, 0, 0);
+    bool was_there = db_get_bool(result, 0, 1);
+    if (!db_get_bool(result, 0, 2)) {
+        *ret_outcome = DB_TOPIC_ROUTE_UNKNOWN_TOPIC;
+    } else if (!was_written) {
+        *ret_outcome = DB_TOPIC_ROUTE_UNCHANGED;
+    } else {
+        *ret_outcome = was_there ? DB_TOPIC_ROUTE_CHANGED : DB_TOPIC_ROUTE_ADDED;
+    }
+    return true;
+}
+
+static const struct db_statement LIST_ROUTES = {
+    .sql = "SELECT type, topic, dataschema, created_at FROM onceward.routes ORDER BY type LIMIT 10000",
+    .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_TIMESTAMPTZ},
+};
+
+bool db_topic_route_list(struct db *db, struct db_topic_route **ret_routes, size_t *ret_count, struct err *err)
+{
+    DB_RESULT(result);
+    if (!db_exec(db, &LIST_ROUTES, NULL, &result, err)) {
+        return false;
+    }
+    size_t count = (size_t)db_result_rows(result);
+    struct db_topic_route *routes = rows_new(count, sizeof *routes, err);
+    if (routes == NULL) {
+        return false;
+    }
+    for (int row = 0; row < db_result_rows(result); row++) {
+        const char *dataschema = db_get_text_or_null(result, row, 2);
+        (void)text_copy(routes[row].type, sizeof routes[row].type, db_get_text(result, row, 0));
+        (void)text_copy(routes[row].topic, sizeof routes[row].topic, db_get_text(result, row, 1));
+        (void)text_copy(routes[row].dataschema, sizeof routes[row].dataschema, dataschema == NULL ? "" : dataschema);
+        routes[row].created_at_us = db_get_timestamptz(result, row, 3);
+    }
+    *ret_routes = routes;
+    *ret_count = count;
+    return true;
+}
