@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tables of the program: its commands and its settings. Help comes from
+ * here and from nowhere else.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli.h"
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define NO_FLAGS ((const char *const[]){NULL})
+
+const struct cli_command cli_commands[] = {
+    {
+        .name = "migrate",
+        .arguments = "",
+        .summary = "bring the database's schema to this program's version",
+        .details =
+            "Applies what is missing, each migration in a transaction of its own; a second call finds nothing\n"
+            "to do, and calls at the same time wait for each other. Run it as the database's owner. Refuses (6)\n"
+            "a database that is not UTF-8, that a newer program has migrated, or whose migrations were changed.\n",
+        .flags = LIST("dry_run"),
+        .needs_database = true,
+        .is_slow = true,
+        .run = cli_migrate,
+    },
+    {
+        .name = "topic add",
+        .arguments = "NAME",
+        .argument_count_min = 1,
+        .argument_count_max = 1,
+        .summary = "let events go to a topic, and make it on the broker",
+        .details = "A topic that the broker has already is left as it is. The greatest event that is accepted for it\n"
+                   "is the broker's max.message.bytes for the topic, unless --event-bytes-max says less; for a topic\n"
+                   "that is made here, --event-bytes-max sets both. Repeating the command does no harm.\n",
+        .flags = LIST("partitions", "replication_factor", "event_bytes_max", "no_broker", "topic."),
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_topic_add,
+    },
+    {
+        .name = "topic list",
+        .arguments = "",
+        .summary = "list the topics that events may go to",
+        .details = "",
+        .flags = NO_FLAGS,
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_topic_list,
+    },
+    {
+        .name = "route add",
+        .arguments = "TYPE TOPIC",
+        .argument_count_min = 2,
+        .argument_count_max = 2,
+        .summary = "send the events of a type to a topic",
+        .details = "Holds for what is submitted from now on. A type that has a route gets the new one.\n",
+        .flags = LIST("dataschema"),
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_route_add,
+    },
+    {
+        .name = "route list",
+        .arguments = "",
+        .summary = "list which type goes to which topic",
+        .details = "",
+        .flags = NO_FLAGS,
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_route_list,
+    },
+    {
+        .name = "status",
+        .arguments = "",
+        .summary = "show on one screen whether everything flows",
+        .details =
+            "Outbox, relay lanes, consumers and their lag (with --kafka), inboxes, dead letters. Exit code 3 when\n"
+            "something is not well; the notes at the end say what. Counts stop at 100 000.\n",
+        .flags = NO_FLAGS,
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_status,
+    },
+    {
+        .name = "events",
+        .arguments = "[EVENT_ID]",
+        .argument_count_max = 1,
+        .summary = "list events, the newest first, or show one event's whole way",
+        .details =
+            "With an id: submitted, where it is in the outbox, where on the topic, and what became of it at each\n"
+            "consumer whose inbox is in this database. The next page of a list: --before with its last outbox id.\n",
+        .flags = LIST("status", "tenant", "topic", "key", "type", "before", "limit"),
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_events,
+    },
+    {
+        .name = "version",
+        .arguments = "",
+        .summary = "show the versions of this program and of its schema",
+        .details = "",
+        .flags = NO_FLAGS,
+        .run = cli_version,
+    },
+    {
+        .name = "help",
+        .arguments = "[COMMAND]",
+        .argument_count_max = 2,
+        .summary = "explain a command",
+        .details = "",
+        .flags = NO_FLAGS,
+        .run = cli_help,
+    },
+    {.name = NULL},
+};
+
+#define TARGET(member) .offset = offsetof(struct cli_settings, member)
+
+static const struct config_setting settings[] = {
+    {.name = "database",
+     .type = CONFIG_CONNINFO,
+     TARGET(database),
+     .section = "Everywhere",
+     .doc = "Where Postgres is, as a libpq conninfo or URI; what it leaves out comes from libpq's own variables."},
+    {.name = "kafka",
+     .type = CONFIG_TEXT,
+     TARGET(kafka),
+     .section = "Everywhere",
+     .doc = "Kafka's bootstrap servers, as host:port,host:port."},
+    {.name = "kafka.",
+     .type = CONFIG_PAIRS,
+     TARGET(kafka_properties),
+     .section = "Everywhere",
+     .doc = "Properties that go to librdkafka as they are, as in kafka.security.protocol."},
+    {.name = "json",
+     .type = CONFIG_BOOL,
+     TARGET(json),
+     .preset = "off",
+     .is_flag_only = true,
+     .section = "Everywhere",
+     .doc = "Writes one JSON object instead of text, also for errors."},
+    {.name = "dry_run",
+     .type = CONFIG_BOOL,
+     TARGET(dry_run),
+     .preset = "off",
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Shows what would be done and does nothing."},
+    {.name = "partitions",
+     .type = CONFIG_INT,
+     TARGET(partitions),
+     .preset = "0",
+     .max = 100000,
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Number of partitions of a topic that is made; 0 leaves it to the broker."},
+    {.name = "replication_factor",
+     .type = CONFIG_INT,
+     TARGET(replication_factor),
+     .preset = "0",
+     .max = 100,
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Number of replicas of a topic that is made; 0 leaves it to the broker."},
+    {.name = "event_bytes_max",
+     .type = CONFIG_INT,
+     TARGET(event_bytes_max),
+     .preset = "0",
+     .max = 1073741824,
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "The greatest event that is accepted for the topic, in bytes; 0 takes the broker's limit."},
+    {.name = "no_broker",
+     .type = CONFIG_BOOL,
+     TARGET(no_broker),
+     .preset = "off",
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Leaves the broker alone: the topic is made by somebody else."},
+    {.name = "topic.",
+     .type = CONFIG_PAIRS,
+     TARGET(topic_settings),
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "The new topic's own settings on the broker, as in --topic.retention.ms=86400000."},
+    {.name = "dataschema",
+     .type = CONFIG_TEXT,
+     TARGET(dataschema),
+     .min = 1,
+     .max = 255,
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "URI of the schema of these events' data; it travels with them."},
+    {.name = "status",
+     .type = CONFIG_TEXT,
+     TARGET(status),
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Only events that are pending, claimed, completed or failed."},
+    {.name = "tenant",
+     .type = CONFIG_TEXT,
+     TARGET(tenant),
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Only events of this tenant."},
+    {.name = "topic",
+     .type = CONFIG_TEXT,
+     TARGET(topic),
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Only events for this topic."},
+    {.name = "key",
+     .type = CONFIG_TEXT,
+     TARGET(key),
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Only events with this key, which for submissions is the request's id."},
+    {.name = "type",
+     .type = CONFIG_TEXT,
+     TARGET(type),
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Only events of this type."},
+    {.name = "before",
+     .type = CONFIG_INT,
+     TARGET(before),
+     .preset = "0",
+     .max = INT64_MAX,
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Only events with a lower outbox id."},
+    {.name = "limit",
+     .type = CONFIG_INT,
+     TARGET(limit),
+     .preset = "50",
+     .min = 1,
+     .max = 1000,
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "How many events are listed."},
+};
+
+static bool is_one_of(const char *text, const char *const *list)
+{
+    while (*list != NULL && strcmp(*list, text) != 0) {
+        list++;
+    }
+    return *list != NULL;
+}
+
+static void check_settings(const void *values, struct config_report *report)
+{
+    const struct cli_settings *given = values;
+    if (given->status != NULL && !is_one_of(given->status, LIST("pending", "claimed", "completed", "failed"))) {
+        config_mistake(report, "status", "must be pending, claimed, completed or failed, not \"%s\"", given->status);
+    }
+}
+
+const struct config_program cli_program = {
+    .name = "onceward",
+    .summary = "Looks after a deployment of Onceward.",
+    .settings = settings,
+    .setting_count = sizeof settings / sizeof settings[0],
+    .word_count_max = CLI_WORD_COUNT_MAX,
+    .check = check_settings,
+    .help = cli_help_write,
+};
+
+const struct cli_command *cli_command_find(const char *const *words, int *ret_word_count)
+{
+    char two[64];
+    bool has_two = words[0] != NULL && words[1] != NULL && text_format(two, sizeof two, "%s %s", words[0], words[1]);
+    for (const struct cli_command *command = cli_commands; command->name != NULL && words[0] != NULL; command++) {
+        bool is_two = strchr(command->name, ' ') != NULL;
+        if (is_two ? has_two && strcmp(command->name, two) == 0 : strcmp(command->name, words[0]) == 0) {
+            *ret_word_count = is_two ? 2 : 1;
+            return command;
+        }
+    }
+    return NULL;
+}
+
+/* ---- Help --------------------------------------------------------------------------------------------------- */
+
+static const struct config_setting *find_setting(const char *name)
+{
+    for (size_t i = 0; i < cli_program.setting_count; i++) {
+        if (strcmp(settings[i].name, name) == 0) {
+            return &settings[i];
+        }
+    }
+    assert(!"a command names a setting that is none");
+    return NULL;
+}
+
+static const char *value_word(enum config_type type)
+{
+    switch (type) {
+    case CONFIG_INT: return " N";
+    case CONFIG_SIZE: return " SIZE";
+    case CONFIG_CONNINFO: return " CONNINFO";
+    case CONFIG_ADDRESS: return " HOST:PORT";
+    case CONFIG_PAIRS: return "NAME=VALUE";
+    case CONFIG_BOOL: return "";
+    case CONFIG_TEXT:
+    case CONFIG_CHOICE:
+    case CONFIG_LIST: return " TEXT";
+    }
+    return "";
+}
+
+/* A text of any length behind an indent, in lines of at most 100 characters. */
+static void write_wrapped(FILE *out, const char *text, size_t indent)
+{
+    const size_t width = 100 - indent;
+    while (strlen(text) > width) {
+        size_t cut = width;
+        while (cut > 0 && text[cut] != ' ') {
+            cut--;
+        }
+        assert(cut > 0);
+        fprintf(out, "%.*s\n%*s", (int)cut, text, (int)indent, "");
+        text += cut + 1;
+    }
+    fprintf(out, "%s\n", text);
+}
+
+static void write_flag(FILE *out, const struct config_setting *setting)
+{
+    char flag[64];
+    bool fits = text_format(flag, sizeof flag, "--%s%s", setting->name, value_word(setting->type));
+    assert(fits);
+    (void)fits;
+    for (char *at = flag; *at != '\0' && *at != '.' && *at != ' '; at++) {
+        *at = *at == '_' ? '-' : *at;
+    }
+    fprintf(out, "  %-24s", flag);
+    write_wrapped(out, setting->doc, 26);
+}
+
+static void write_common_flags(FILE *out)
+{
+    for (size_t i = 0; i < cli_program.setting_count; i++) {
+        if (strcmp(settings[i].section, "Everywhere") == 0) {
+            write_flag(out, &settings[i]);
+        }
+    }
+    fputs("  --config FILE           A file of settings, one \"key = value\" a line.\n"
+          "  --help, --version, --check, --print-config\n",
+          out);
+}
+
+static void write_command_help(FILE *out, const struct cli_command *command)
+{
+    fprintf(out, "Usage: onceward %s%s%s%s\n\n", command->name, command->arguments[0] == '\0' ? "" : " ",
+            command->arguments, command->flags[0] == NULL ? "" : " [--FLAG VALUE]...");
+    fprintf(out, "%c%s.\n", command->summary[0] - 'a' + 'A', command->summary + 1);
+    if (command->details[0] != '\0') {
+        fprintf(out, "\n%s", command->details);
+    }
+    if (command->flags[0] != NULL) {
+        fputs("\nFlags:\n", out);
+    }
+    for (size_t i = 0; command->flags[i] != NULL; i++) {
+        write_flag(out, find_setting(command->flags[i]));
+    }
+    fputs("\nFlags of every command:\n", out);
+    write_common_flags(out);
+}
+
+static void write_program_help(FILE *out)
+{
+    fputs("Usage: onceward COMMAND [ARGUMENT]... [--FLAG VALUE]...\n\n"
+          "Looks after a deployment of Onceward: its schema, topics and routes, and what becomes of events.\n\n"
+          "Commands:\n",
+          out);
+    for (const struct cli_command *command = cli_commands; command->name != NULL; command++) {
+        char usage[64];
+        bool fits = text_format(usage, sizeof usage, "%s %s", command->name, command->arguments);
+        assert(fits);
+        (void)fits;
+        fprintf(out, "  %-24s%s\n", usage, command->summary);
+    }
+    fputs("\nFlags of every command (also as ONCEWARD_DATABASE, ONCEWARD_KAFKA and so on in the environment):\n", out);
+    write_common_flags(out);
+    fputs("\nExit codes:\n"
+          "  0 done                          4 not authorised\n"
+          "  1 failed                        5 not reachable: try again\n"
+          "  2 wrong usage                   6 refused by a guard\n"
+          "  3 done, but something is not well\n\n"
+          "`onceward help COMMAND` explains a command and its flags.\n",
+          out);
+}
+
+void cli_help_write(FILE *out, const char *const *words)
+{
+    int word_count = 0;
+    bool is_help = words[0] != NULL && strcmp(words[0], "help") == 0;
+    const struct cli_command *command = cli_command_find(words + (is_help ? 1 : 0), &word_count);
+    if (command != NULL) {
+        write_command_help(out, command);
+    } else {
+        write_program_help(out);
+    }
+}
