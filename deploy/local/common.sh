@@ -106,7 +106,7 @@ wait_gone() {
 port_is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 check_port() {
-    [[ $1 =~ ^[0-9]{1,5}$ ]] && [ "$1" -ge 1 ] && [ "$1" -le 65535 ] || usage_error "port $1 is not a number from 1 to 65535"
+    [[ $1 =~ ^[1-9][0-9]{0,4}$ && $1 -le 65535 ]] || usage_error "port $1 is not a number from 1 to 65535"
 }
 
 # remembered FILE DEFAULT: the value kept at the last start.

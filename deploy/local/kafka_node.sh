@@ -66,7 +66,7 @@ prepare_java() {
     key=$({ "$java" -version 2>&1; stat -c '%n %s %Y' "$jars"/*.jar; } | sha256sum | cut -c1-16)
     archive=$(cache_default)/kafka-classes-$key.jsa
     # shellcheck disable=SC2206 # Kafka's own variables hold lists of options.
-    java_options=(${KAFKA_HEAP_OPTS:--Xms64m -Xmx384m} -XX:+UseSerialGC -Xshare:auto ${KAFKA_OPTS:-})
+    java_options=(${KAFKA_HEAP_OPTS:--Xms64m -Xmx384m} -XX:+UseSerialGC -XX:-UsePerfData -Xshare:auto ${KAFKA_OPTS:-})
 }
 
 # Log configuration: what a person wants to read after a failure, and the line that says "ready".

@@ -13,7 +13,26 @@
 #define NAME_SIZE_MAX 64
 
 static const char *const names[] = {
-    "database", "kafka", "kafka.", "listen", "log_level", "name", "tenant", NULL,
+    "bite_bytes",
+    "bite_events",
+    "database",
+    "deferred_events",
+    "drain_timeout_ms",
+    "hint_listen",
+    "kafka",
+    "kafka.",
+    "listen",
+    "log_level",
+    "name",
+    "once",
+    "outstanding_events",
+    "poll_max_ms",
+    "poll_min_ms",
+    "settle_interval_ms",
+    "tenant",
+    "window_bytes",
+    "window_events",
+    NULL,
 };
 
 /* Variables that belong to scripts and tests. A full stop at the end: every name that begins so. */

@@ -17,8 +17,8 @@
 #define ENTRY_SIZE_MAX 160
 
 /* Defined by the linker where the program has a failpoint, else NULL. */
-extern struct failpoint __start_onceward_failpoints[] __attribute__((weak));
-extern struct failpoint __stop_onceward_failpoints[] __attribute__((weak));
+extern struct failpoint *const __start_onceward_failpoints[] __attribute__((weak));
+extern struct failpoint *const __stop_onceward_failpoints[] __attribute__((weak));
 
 static const struct {
     const char *name;
@@ -83,12 +83,10 @@ static bool arm_entry(const char *entry, struct err *err)
         return false;
     }
     bool is_known = false;
-    for (struct failpoint *at = __start_onceward_failpoints; at < __stop_onceward_failpoints; at++) {
-        if (strcmp(at->name, name) == 0) {
-            at->action = parsed.action;
-            at->argument = parsed.argument;
-            at->only_passage = parsed.only_passage;
-            at->passage_count = 0;
+    for (struct failpoint *const *at = __start_onceward_failpoints; at < __stop_onceward_failpoints; at++) {
+        if (strcmp((*at)->name, name) == 0) {
+            parsed.name = (*at)->name;
+            **at = parsed;
             is_known = true;
         }
     }
@@ -97,8 +95,8 @@ static bool arm_entry(const char *entry, struct err *err)
 
 bool failpoint_arm(const char *text, struct err *err)
 {
-    for (struct failpoint *at = __start_onceward_failpoints; at < __stop_onceward_failpoints; at++) {
-        at->action = FAILPOINT_NONE;
+    for (struct failpoint *const *at = __start_onceward_failpoints; at < __stop_onceward_failpoints; at++) {
+        (*at)->action = FAILPOINT_NONE;
     }
     if (text == NULL || text[0] == '\0') {
         return true;
@@ -123,8 +121,8 @@ bool failpoint_init(struct err *err)
 
 void failpoint_each(void (*visit)(const char *name, void *context), void *context)
 {
-    for (struct failpoint *at = __start_onceward_failpoints; at < __stop_onceward_failpoints; at++) {
-        visit(at->name, context);
+    for (struct failpoint *const *at = __start_onceward_failpoints; at < __stop_onceward_failpoints; at++) {
+        visit((*at)->name, context);
     }
 }
 

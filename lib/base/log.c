@@ -59,7 +59,12 @@ static void put_escaped(struct line *line, const char *text, bool is_quoted)
         } else if (is_quoted && (byte == '"' || byte == '\\')) {
             put(line, (const char[]){'\\', *text}, 2);
         } else {
-            put(line, text, 1);
+            size_t size = 1;
+            while (((unsigned char)text[size] & 0xC0U) == 0x80U) {
+                size++; /* A character stays whole also where the line is cut. */
+            }
+            put(line, text, size);
+            text += size - 1;
         }
     }
 }

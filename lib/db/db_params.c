@@ -38,7 +38,7 @@ enum db_type db_type_array(enum db_type element_type)
             return PAIRS[i][1];
         }
     }
-    assert(!"no array of this type");
+    assert(false && "no array of this type");
     return DB_VOID;
 }
 

@@ -26,7 +26,7 @@ static enum db_progress_kind kind_of(const char *name)
             return (enum db_progress_kind)i;
         }
     }
-    assert(!"no such kind of progress row");
+    assert(false && "no such kind of progress row");
     return DB_PROGRESS_MOVED;
 }
 

@@ -158,7 +158,6 @@ static bool on_error(struct kafka_consumer *consumer, rd_kafka_event_t *event, s
     if (kafka_error_kind(code) == ERR_FATAL || rd_kafka_event_error_is_fatal(event)) {
         return kafka_fetch_set_fatal(consumer->handle, err) ? false : kafka_error_set(err, code, "consume");
     }
-    KAFKA_LIST_AUTO rd_kafka_topic_partition_list_t *list = NULL;
     rd_kafka_topic_partition_t *place = rd_kafka_event_topic_partition(event);
     const char *topic = place == NULL ? NULL : own_topic(consumer, place->topic);
     bool is_reset = code == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET || code == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE;

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,24 +22,24 @@
 
 /* What a publisher promises hangs on these, so nobody else sets them. */
 static const char *const fixed_names[] = {
-    "acks",         "request.required.acks", "enable.idempotence", "message.timeout.ms", "delivery.timeout.ms",
-    "partitioner",  "transactional.id",      "bootstrap.servers",  "metadata.broker.list", NULL,
+    "acks",        "request.required.acks", "enable.idempotence", "message.timeout.ms",   "delivery.timeout.ms",
+    "partitioner", "transactional.id",      "bootstrap.servers",  "metadata.broker.list", NULL,
 };
 
 static const struct kafka_property fixed_properties[] = {
-    { "acks", "all" },
-    { "enable.idempotence", "true" },
-    { "message.timeout.ms", "0" }, /* Order outlives an outage; the relay has its own deadline. */
-    { "partitioner", "murmur2_random" },
+    {"acks", "all"},
+    {"enable.idempotence", "true"},
+    {"message.timeout.ms", "0"}, /* Order outlives an outage; the relay has its own deadline. */
+    {"partitioner", "murmur2_random"},
 };
 
 static const struct kafka_property default_properties[] = {
-    { "client.id", "onceward" },
-    { "compression.type", "none" },
-    { "linger.ms", "1" },
-    { "socket.nagle.disable", "true" },
-    { "reconnect.backoff.max.ms", "2000" },
-    { "message.max.bytes", "67108864" }, /* The topic's own limit judges, not the client's. */
+    {"client.id", "onceward"},
+    {"compression.type", "none"},
+    {"linger.ms", "1"},
+    {"socket.nagle.disable", "true"},
+    {"reconnect.backoff.max.ms", "2000"},
+    {"message.max.bytes", "67108864"}, /* The topic's own limit judges, not the client's. */
 };
 
 struct kafka_publisher {
@@ -46,7 +47,7 @@ struct kafka_publisher {
     rd_kafka_t *handle;
     struct kafka_topics *topics;
     bool is_fatal;
-    bool is_purged;
+    atomic_bool is_purged; /* Also set by the thread that watches the lease. */
     struct err fatal;
     size_t outstanding_count; /* Accepted and not handed out by collect. */
     struct publish_report *ring;
@@ -83,11 +84,11 @@ static void on_delivery(rd_kafka_t *handle, const rd_kafka_message_t *message, v
     assert(kafka->ring_count < kafka->ring_capacity);
     size_t place = (kafka->ring_first + kafka->ring_count) % kafka->ring_capacity;
     struct publish_report *report = &kafka->ring[place];
-    *report = (struct publish_report){ .ticket = (uint64_t)(uintptr_t)message->_private,
-                                       .was_acknowledged = message->err == RD_KAFKA_RESP_ERR_NO_ERROR,
-                                       .partition = -1,
-                                       .offset = PUBLISH_OFFSET_UNKNOWN,
-                                       .err = ERR_INIT };
+    *report = (struct publish_report){.ticket = (uint64_t)(uintptr_t)message->_private,
+                                      .was_acknowledged = message->err == RD_KAFKA_RESP_ERR_NO_ERROR,
+                                      .partition = -1,
+                                      .offset = PUBLISH_OFFSET_UNKNOWN,
+                                      .err = ERR_INIT};
     kafka->ring_count++;
     if (report->was_acknowledged) {
         report->partition = message->partition;
@@ -131,8 +132,8 @@ static rd_kafka_headers_t *make_headers(const struct event *event)
     bool is_complete = add_fixed(headers, event);
     for (size_t i = 0; is_complete && i < event->header_count; i++) {
         const struct event_header *header = &event->headers[i];
-        is_complete = rd_kafka_header_add(headers, header->name, -1, header->value.data,
-                                          (ssize_t)header->value.size) == RD_KAFKA_RESP_ERR_NO_ERROR;
+        is_complete = rd_kafka_header_add(headers, header->name, -1, header->value.data, (ssize_t)header->value.size) ==
+                      RD_KAFKA_RESP_ERR_NO_ERROR;
     }
     assert(is_complete); /* The library refuses only read-only lists. */
     return headers;

@@ -63,7 +63,7 @@ static bool add(struct kafka_topics *topics, const char *name)
         topics->topics = grown;
         topics->topic_capacity = capacity;
     }
-    struct topic topic = { .name = strdup(name), .handle = rd_kafka_topic_new(topics->handle, name, NULL) };
+    struct topic topic = {.name = strdup(name), .handle = rd_kafka_topic_new(topics->handle, name, NULL)};
     if (topic.name == NULL || topic.handle == NULL) {
         free(topic.name);
         if (topic.handle != NULL) {
@@ -228,8 +228,8 @@ static bool has_leader_for(const struct topic *topic, const char *key, size_t ke
     if (!topic->is_open || topic->partition_count == 0) {
         return topic->is_open;
     }
-    int32_t partition = rd_kafka_msg_partitioner_murmur2_random(topic->handle, key, key_size, topic->partition_count,
-                                                                NULL, NULL);
+    int32_t partition =
+        rd_kafka_msg_partitioner_murmur2_random(topic->handle, key, key_size, topic->partition_count, NULL, NULL);
     return partition >= 0 && partition < topic->partition_count && topic->has_leader[partition];
 }
 

@@ -31,15 +31,14 @@ static const struct event event_of_orders = {
     .source = "/onceward",
     .content_type = "application/json",
     .time = "2026-11-30T06:00:00.000000Z",
-    .value = { "{}", 2 },
+    .value = {"{}", 2},
 };
 
 static struct publisher *open_mock(size_t outstanding_count_max)
 {
-    static const struct kafka_property mock = { "test.mock.num.brokers", "1" };
+    static const struct kafka_property mock = {"test.mock.num.brokers", "1"};
     struct kafka_publisher_options options = {
-        .brokers = "", .properties = &mock, .property_count = 1, .outstanding_count_max = outstanding_count_max
-    };
+        .brokers = "", .properties = &mock, .property_count = 1, .outstanding_count_max = outstanding_count_max};
     struct err err = ERR_INIT;
     struct publisher *publisher = kafka_publisher_open(&options, &err);
     assert_string_equal(err.text, "");
@@ -70,7 +69,7 @@ static void publish_when_available(struct publisher *publisher, const struct eve
 
 static struct publish_report collect_one(struct publisher *publisher)
 {
-    struct publish_report report = { .ticket = 0 };
+    struct publish_report report = {.ticket = 0};
     for (int waited_ms = 0; waited_ms < WAIT_MS; waited_ms += 100) {
         if (publisher->ops->collect(publisher, &report, 1, 100) == 1) {
             return report;
@@ -213,16 +212,17 @@ static void test_kafka_publisher_refuses_properties_that_carry_its_promise(void 
         struct kafka_property property;
         const char *code;
     } cases[] = {
-        { { "acks", "1" }, "kafka_property_fixed" },
-        { { "enable.idempotence", "false" }, "kafka_property_fixed" },
-        { { "message.timeout.ms", "5" }, "kafka_property_fixed" },
-        { { "no.such.property", "5" }, "kafka_property_invalid" },
-        { { "linger.ms", "soon" }, "kafka_property_invalid" },
+        {{"acks", "1"}, "kafka_property_fixed"},
+        {{"enable.idempotence", "false"}, "kafka_property_fixed"},
+        {{"message.timeout.ms", "5"}, "kafka_property_fixed"},
+        {{"no.such.property", "5"}, "kafka_property_invalid"},
+        {{"linger.ms", "soon"}, "kafka_property_invalid"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct kafka_publisher_options options = {
-            .brokers = "127.0.0.1:1", .properties = &cases[i].property, .property_count = 1, .outstanding_count_max = 1
-        };
+        struct kafka_publisher_options options = {.brokers = "127.0.0.1:1",
+                                                  .properties = &cases[i].property,
+                                                  .property_count = 1,
+                                                  .outstanding_count_max = 1};
         struct err err = ERR_INIT;
         assert_null(kafka_publisher_open(&options, &err));
         assert_int_equal(err.kind, ERR_PERMANENT);
@@ -234,7 +234,7 @@ static void test_kafka_publisher_refuses_properties_that_carry_its_promise(void 
 static void test_kafka_publisher_opens_without_a_broker_and_says_so(void **state)
 {
     (void)state;
-    struct kafka_publisher_options options = { .brokers = "127.0.0.1:1", .outstanding_count_max = 1 };
+    struct kafka_publisher_options options = {.brokers = "127.0.0.1:1", .outstanding_count_max = 1};
     struct err err = ERR_INIT;
     struct publisher *publisher = kafka_publisher_open(&options, &err);
     assert_non_null(publisher);
@@ -328,7 +328,7 @@ static void test_kafka_publisher_writes_the_record_of_the_contract_to_a_real_bro
     if (brokers == NULL) {
         skip();
     }
-    struct kafka_publisher_options options = { .brokers = brokers, .outstanding_count_max = 1000 };
+    struct kafka_publisher_options options = {.brokers = brokers, .outstanding_count_max = 1000};
     struct err err = ERR_INIT;
     struct publisher *publisher = kafka_publisher_open(&options, &err);
     assert_non_null(publisher);
@@ -339,7 +339,7 @@ static void test_kafka_publisher_writes_the_record_of_the_contract_to_a_real_bro
     char topic[64];
     snprintf(topic, sizeof topic, "publisher.%ld.%d", (long)time(NULL), (int)getpid());
     make_topic(publisher, topic, "1000");
-    struct event_header extra = { "extra", { "\xff\x01", 2 } };
+    struct event_header extra = {"extra", {"\xff\x01", 2}};
     struct event event = event_of_orders;
     event.topic = topic;
     event.subject = "order/1";
@@ -354,7 +354,7 @@ static void test_kafka_publisher_writes_the_record_of_the_contract_to_a_real_bro
 
     char large[2000];
     memset(large, 'x', sizeof large);
-    event.value = (struct bytes){ large, sizeof large };
+    event.value = (struct bytes){large, sizeof large};
     publish_when_available(publisher, &event, 10);
     report = collect_one(publisher);
     assert_false(report.was_acknowledged);
@@ -370,7 +370,7 @@ static void test_kafka_publisher_judges_each_record_by_itself_when_single(void *
     if (brokers == NULL) {
         skip();
     }
-    struct kafka_publisher_options options = { .brokers = brokers, .outstanding_count_max = 100, .is_single = true };
+    struct kafka_publisher_options options = {.brokers = brokers, .outstanding_count_max = 100, .is_single = true};
     struct err err = ERR_INIT;
     struct publisher *publisher = kafka_publisher_open(&options, &err);
     assert_non_null(publisher);

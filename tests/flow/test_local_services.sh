@@ -7,6 +7,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 local_folder=$root/deploy/local
+program=test_local_services
 # shellcheck source=deploy/local/common.sh
 . "$local_folder/common.sh"
 

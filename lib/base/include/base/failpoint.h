@@ -49,11 +49,13 @@ void failpoint_each(void (*visit)(const char *name, void *context), void *contex
 bool failpoint_pass(struct failpoint *failpoint);
 
 #ifdef ONCEWARD_FAILPOINTS
+/* The section holds pointers, since compilers align structs more widely than an array of them. */
 #define FAILPOINT_FAILS(place)                                                                                         \
     __extension__({                                                                                                    \
-        static struct failpoint failpoint_here                                                                         \
-            __attribute__((section("onceward_failpoints"), used)) = {.name = place};                                   \
-        failpoint_pass(&failpoint_here);                                                                               \
+        static struct failpoint failpoint_here = {.name = (place)};                                                    \
+        static struct failpoint *const failpoint_listed __attribute__((section("onceward_failpoints"), used)) =        \
+            &failpoint_here;                                                                                           \
+        failpoint_pass(failpoint_listed);                                                                              \
     })
 #else
 #define FAILPOINT_FAILS(place) false

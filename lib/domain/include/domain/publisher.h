@@ -40,7 +40,8 @@ struct publisher_ops {
     size_t (*collect)(struct publisher *publisher, struct publish_report *ret_reports, size_t report_count_max,
                       int timeout_ms);
     /* Discards what has not been sent yet and gives up on what has: every outstanding ticket gets a
-     * report, which collect hands out. Used at the lease's deadline. Does not block for long. */
+     * report, which collect hands out. Used at the lease's deadline, and the only operation for other
+     * threads. Nothing can be published afterwards. Does not block for long. */
     void (*purge)(struct publisher *publisher);
     /* Tickets without a report yet. */
     size_t (*outstanding_count)(const struct publisher *publisher);

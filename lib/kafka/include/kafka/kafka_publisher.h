@@ -26,13 +26,14 @@ struct kafka_publisher_options {
     const struct kafka_property *properties;
     size_t property_count;
     size_t outstanding_count_max; /* More than these without a report: PUBLISH_FULL. */
-    bool is_single; /* Every record is a batch of its own, so that a refusal is a verdict on it alone. */
+    bool is_single;               /* Every record is a batch of its own, so that a refusal is a verdict on it alone. */
 };
 
 /* Makes the handle; does not wait for a broker, nor need one. NULL and PERMANENT for a property that is unknown,
  * malformed or fixed by the guarantees that a publisher gives. Everything in options is copied.
  * publish() answers TRANSIENT "topic_unavailable" while the topic is unknown to the cluster or the key's partition
- * has no leader: what is handed to the library cannot be taken back. After purge() the handle only reports and closes. */
+ * has no leader: what is handed to the library cannot be taken back. After purge() the handle only reports and closes.
+ */
 struct publisher *kafka_publisher_open(const struct kafka_publisher_options *options, struct err *err) MUST_CHECK;
 
 /* Whether the cluster answered the last time it was asked, at most some seconds ago. From any thread. */

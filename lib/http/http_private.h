@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of lib/http share. libuv and llhttp occur in this module only.
+ */
+#ifndef HTTP_PRIVATE_H
+#define HTTP_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <llhttp.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/thread.h"
+#include "http/http_problem.h"
+#include "http/http_server.h"
+#include "http/metrics.h"
+
+#define HTTP_READ_SIZE 65536
+#define HTTP_LINGER_MS 2000
+#define HTTP_ROUTE_NONE SIZE_MAX
+#define HTTP_STATUS_CLASS_COUNT 6
+#define HTTP_BIG_ANSWER_SIZE 65536 /* From here on an answer counts against the budget of bodies. */
+
+/* ---- http_head.c: our own strict reading of a request's head, beside llhttp's ---- */
+
+enum http_scan { HTTP_SCAN_MORE, HTTP_SCAN_COMPLETE, HTTP_SCAN_BROKEN };
+
+struct http_head {
+    const char *method;
+    char *path;
+    char *query; /* NULL without "?". */
+    int minor_version;
+    struct http_header headers[HTTP_HEADER_COUNT_MAX];
+    size_t header_count;
+    bool has_body;
+    bool expects_continue;
+    bool has_other_expectation;
+};
+
+/* Looks for the empty line from *offset on and moves *offset; *ret_size is the head's size with it. */
+enum http_scan http_head_scan(const char *bytes, size_t size, size_t *offset, size_t *ret_size);
+
+/* Cuts a complete head into texts, in place. NULL, or a static text that says what is wrong with it. */
+const char *http_head_parse(char *bytes, size_t size, struct http_head *ret_head);
+
+/* ---- http_chunk.c ---- */
+
+enum http_chunk_place {
+    HTTP_CHUNK_SIZE,
+    HTTP_CHUNK_EXTENSION,
+    HTTP_CHUNK_SIZE_LF,
+    HTTP_CHUNK_DATA,
+    HTTP_CHUNK_DATA_CR,
+    HTTP_CHUNK_DATA_LF,
+    HTTP_CHUNK_END_CR,
+    HTTP_CHUNK_END_LF,
+    HTTP_CHUNK_DONE,
+};
+
+struct http_chunk {
+    enum http_chunk_place place;
+    uint64_t left_size;
+    int digit_count;
+    size_t extension_size;
+};
+
+enum http_chunk_step { HTTP_CHUNK_STEP_MORE, HTTP_CHUNK_STEP_DONE, HTTP_CHUNK_STEP_BROKEN };
+
+/* Goes on from where it was: *ret_taken bytes of framing, then *ret_data_size bytes of data behind them. */
+enum http_chunk_step http_chunk_next(struct http_chunk *chunk, const char *bytes, size_t size, size_t *ret_taken,
+                                     size_t *ret_data_size);
+
+/* ---- http_route.c ---- */
+
+enum http_match { HTTP_MATCH_FOUND, HTTP_MATCH_NO_PATH, HTTP_MATCH_NO_METHOD };
+
+#define HTTP_ALLOW_SIZE 64
+
+/* Finds the route. Writes the parameters into the path itself (it is cut at their ends) only when it is found; *allow
+ * is filled when the path exists for other methods. */
+enum http_match http_route_find(const struct http_route *routes, size_t route_count, const char *method, char *path,
+                                size_t *ret_index, const char **ret_params, char allow[HTTP_ALLOW_SIZE]);
+
+/* ---- exchanges ---- */
+
+struct http_exchange {
+    struct http_server *server;
+    struct http_conn *conn; /* Loop thread only. NULL once the client has gone. */
+    size_t route;           /* Index, or HTTP_ROUTE_NONE. */
+    uint64_t started_ns;
+    struct http_request request;
+    struct http_head head;
+    char *head_bytes;
+    char *path_bytes; /* What params point into. */
+    char *body;
+    size_t body_size;
+    size_t body_capacity;
+    size_t body_size_max;
+    size_t reserved_size; /* Of the server's budget. */
+    bool is_head_method;
+    int status;
+    char *answer_head; /* Without Date, Connection and the empty line. */
+    size_t answer_head_size;
+    char *answer_body;
+    size_t answer_body_size;
+    struct http_exchange *next; /* In the list of the answered. */
+};
+
+struct http_exchange *http_exchange_new(struct http_server *server, struct http_conn *conn);
+void http_exchange_free(struct http_exchange *exchange);
+
+/* ---- connections ---- */
+
+enum http_conn_state {
+    HTTP_CONN_IDLE,     /* Between requests. */
+    HTTP_CONN_HEAD,
+    HTTP_CONN_BODY,
+    HTTP_CONN_HANDLING, /* With a handler; nothing is read. */
+    HTTP_CONN_WRITING,
+    HTTP_CONN_DRAINING, /* Answered for the last time: reads and forgets until the peer closes or time is up. */
+    HTTP_CONN_CLOSING,
+};
+
+struct http_conn {
+    uv_tcp_t tcp;
+    uv_timer_t timer;
+    uv_write_t write;
+    uv_shutdown_t shutdown;
+    struct http_server *server;
+    struct http_conn *next;
+    struct http_conn *previous;
+    enum http_conn_state state;
+    int open_handle_count;
+    llhttp_t parser;
+    struct buf head;
+    size_t head_offset;
+    char *rest; /* Bytes behind the request that is being answered. */
+    size_t rest_size;
+    struct http_exchange *exchange; /* The one being received or answered. */
+    bool is_chunked;
+    struct http_chunk chunk;
+    uint64_t length_left; /* Of a body with Content-Length. */
+    bool is_last; /* Close after this answer. */
+    char continuation[96]; /* Date, Connection and the empty line of the answer being written. */
+};
+
+void http_conn_accept(struct http_server *server);
+void http_conn_answer(struct http_conn *conn); /* Its exchange has its answer. */
+void http_conn_close(struct http_conn *conn);
+void http_conn_stop(struct http_conn *conn); /* The server stops: close if idle, else after this answer. */
+
+/* ---- the server ---- */
+
+struct http_server {
+    struct http_options options;
+    uv_loop_t loop;
+    uv_tcp_t listener;
+    uv_async_t wake;
+    uv_timer_t drain_timer;
+    struct thread thread;
+    int port;
+    struct http_conn *conns;
+    size_t conn_count;
+    size_t bodies_size; /* Loop thread only. */
+    bool is_stopping;   /* Loop thread only. */
+    char read_buffer[HTTP_READ_SIZE];
+    int64_t date_s;
+    char date[40];
+    _Atomic size_t exchange_count;
+    pthread_mutex_t lock; /* Over the four below. */
+    struct http_exchange *answered_first;
+    struct http_exchange **answered_last;
+    bool must_stop;
+    bool is_over;
+    int64_t drain_ms;
+    struct metric *(*request_counters)[HTTP_STATUS_CLASS_COUNT]; /* By route; the last row is for no route. */
+    struct metric **request_seconds;
+    struct metric *connections_gauge;
+    struct metric *bodies_gauge;
+};
+
+bool http_server_reserve(struct http_server *server, struct http_exchange *exchange, size_t size);
+void http_server_release(struct http_server *server, struct http_exchange *exchange);
+const char *http_server_date(struct http_server *server);
+void http_server_count(struct http_server *server, const struct http_exchange *exchange);
+void http_server_conn_gone(struct http_server *server);
+
+#endif

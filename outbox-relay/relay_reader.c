@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading what is new. Lanes at the same place of the same difference are read
+ * with one statement. A difference is read as stream B (ids up to the floor of
+ * its older snapshot), then stream A by windows of ids; together they are in
+ * order of id. The invariant: a difference keeps its `to` until it is finished.
+ */
+#include "relay.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+#define WINDOW_IDS_MAX (INT64_C(1) << 20)
+
+struct bite {
+    struct relay_bite bite; /* First. */
+    struct db_outbox_bite outbox;
+};
+
+static void bite_free(struct relay_bite *bite)
+{
+    struct bite *own = (struct bite *)bite;
+    db_outbox_bite_done(&own->outbox);
+    free(own);
+}
+
+void relay_reader_wake(struct relay *relay)
+{
+    relay->next_poll_ms = 0;
+    relay->poll_interval_ms = relay->limits.poll_min_ms;
+}
+
+/* ---- Polling ---- */
+
+static bool is_idle(const struct relay_lane *lane)
+{
+    return lane->is_held && !lane->is_leaving && relay_window_range(lane->window) == NULL &&
+           relay_window_has_room(lane->window);
+}
+
+static const struct relay_lane *first_idle(const struct relay *relay)
+{
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        if (is_idle(&relay->lanes[i])) {
+            return &relay->lanes[i];
+        }
+    }
+    return NULL;
+}
+
+/* Lanes that begin at different snapshots have not met in a common one yet: that is news enough. */
+static bool begin_alike(const struct relay *relay, const struct relay_snapshot *from)
+{
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        const struct relay_lane *lane = &relay->lanes[i];
+        if (is_idle(lane) && relay_window_from(lane->window) != from) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct relay_snapshot *take(struct relay *relay, struct err *err)
+{
+    struct db_outbox_snapshot taken;
+    if (!relay->take_snapshot(relay->db, &taken, err)) {
+        return NULL;
+    }
+    struct relay_snapshot *snapshot = relay_snapshot_new(taken.text, taken.floor, taken.ceiling, err);
+    free(taken.text);
+    return snapshot;
+}
+
+/* One range for all idle lanes that begin where this one does. */
+static bool begin_range(struct relay *relay, struct relay_snapshot *from, struct relay_snapshot *to, struct err *err)
+{
+    struct relay_range *range = relay_range_new(from, to, err);
+    if (range == NULL) {
+        return false;
+    }
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        struct relay_lane *lane = &relay->lanes[i];
+        if (is_idle(lane) && relay_window_from(lane->window) == range->from) {
+            relay_window_begin(lane->window, range);
+        }
+    }
+    relay_range_unref(&range);
+    return true;
+}
+
+static bool begin_ranges(struct relay *relay, struct err *err)
+{
+    struct relay_snapshot *to = take(relay, err);
+    if (to == NULL) {
+        return false;
+    }
+    bool is_begun = true;
+    const struct relay_lane *lane;
+    while (is_begun && (lane = first_idle(relay)) != NULL) {
+        is_begun = begin_range(relay, relay_window_from(lane->window), to, err);
+    }
+    relay_snapshot_unref(&to);
+    return is_begun;
+}
+
+bool relay_reader_poll(struct relay *relay, int64_t now_ms, struct err *err)
+{
+    const struct relay_lane *lane = first_idle(relay);
+    if (lane == NULL || now_ms < relay->next_poll_ms) {
+        return true;
+    }
+    struct relay_snapshot *from = relay_window_from(lane->window);
+    bool has_news = true;
+    if (begin_alike(relay, from) && !db_outbox_has_news(relay->db, from->text, from->floor, &has_news, err)) {
+        return false;
+    }
+    relay->next_poll_ms = now_ms + relay->poll_interval_ms;
+    relay->poll_interval_ms *= 2;
+    if (relay->poll_interval_ms > relay->limits.poll_max_ms) {
+        relay->poll_interval_ms = relay->limits.poll_max_ms;
+    }
+    relay->finished_count++;
+    return !has_news || begin_ranges(relay, err);
+}
+
+/* ---- Reading ---- */
+
+static bool can_read(const struct relay_lane *lane)
+{
+    return lane->is_held && !lane->is_leaving && relay_window_range(lane->window) != NULL &&
+           relay_window_has_room(lane->window);
+}
+
+bool relay_reader_has_range(const struct relay *relay)
+{
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        if (relay->lanes[i].is_held && relay_window_range(relay->lanes[i].window) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool relay_reader_can_read(const struct relay *relay)
+{
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        if (can_read(&relay->lanes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The lanes that are where this one is. */
+static uint32_t group_of(const struct relay *relay, const struct relay_lane *lane)
+{
+    const struct relay_range *range = relay_window_range(lane->window);
+    uint32_t group = 0;
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        const struct relay_lane *other = &relay->lanes[i];
+        if (!can_read(other)) {
+            continue;
+        }
+        const struct relay_range *its = relay_window_range(other->window);
+        if (its->from == range->from && its->to == range->to &&
+            relay_window_position(other->window) == relay_window_position(lane->window)) {
+            group |= 1U << i;
+        }
+    }
+    return group;
+}
+
+static void read_to(struct relay *relay, uint32_t group, int64_t position)
+{
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        if ((group >> i & 1U) != 0) {
+            relay_window_read_to(relay->lanes[i].window, position);
+        }
+    }
+}
+
+/* An empty window is followed by one twice as wide, so that gaps cost little. */
+static void set_window(struct relay *relay, uint32_t group, bool was_empty)
+{
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        struct relay_lane *lane = &relay->lanes[i];
+        if ((group >> i & 1U) != 0) {
+            lane->window_ids = !was_empty                              ? relay->limits.bite_events
+                               : 2 * lane->window_ids < WINDOW_IDS_MAX ? 2 * lane->window_ids
+                                                                       : WINDOW_IDS_MAX;
+        }
+    }
+}
+
+/* Gives the events to their lanes. Takes the bite. */
+static bool distribute(struct relay *relay, const struct db_outbox_bite *outbox, struct err *err)
+{
+    struct bite *own = calloc(1, sizeof *own);
+    if (own == NULL) {
+        return err_set(err, ERR_FATAL, "memory", "no memory for a bite");
+    }
+    own->bite = (struct relay_bite){.ref_count = 1, .free = bite_free};
+    own->outbox = *outbox;
+    bool is_added = true;
+    for (size_t i = 0; is_added && i < outbox->count; i++) {
+        const struct event *event = &outbox->events[i];
+        is_added = relay_window_add(relay->lanes[event->lane].window, event, &own->bite, err);
+    }
+    struct relay_bite *bite = &own->bite;
+    relay_bite_unref(&bite);
+    return is_added;
+}
+
+/* Up to where the next reading goes: through stream B at once, through stream A by windows. */
+static int64_t bound_of(const struct relay_range *range, int64_t position, int64_t window_ids)
+{
+    if (position < range->from->floor) {
+        return range->from->floor;
+    }
+    return range->to->ceiling - position > window_ids ? position + window_ids : range->to->ceiling;
+}
+
+static bool read_group(struct relay *relay, struct relay_lane *lane, uint32_t group, size_t *ret_count, struct err *err)
+{
+    const struct relay_range *range = relay_window_range(lane->window);
+    int64_t position = relay_window_position(lane->window);
+    bool is_late = position < range->from->floor;
+    int64_t bound = bound_of(range, position, lane->window_ids);
+    *ret_count = 0;
+    if ((is_late && !range->has_late) || bound <= position) {
+        read_to(relay, group, bound > position ? bound : position);
+        return true;
+    }
+    const struct db_outbox_range what = {.from_text = range->from->text,
+                                         .from_floor = range->from->floor,
+                                         .to_text = range->to->text,
+                                         .lanes = group,
+                                         .row_count_max = relay->limits.bite_events,
+                                         .bytes_max = relay->limits.bite_bytes};
+    struct db_outbox_bite outbox;
+    bool is_read = is_late ? db_outbox_read_late(relay->db, &what, position, &outbox, err)
+                           : db_outbox_read_window(relay->db, &what, position, bound, &outbox, err);
+    if (!is_read) {
+        return false;
+    }
+    size_t count = outbox.count;
+    int64_t reached = outbox.is_cut && count > 0 ? outbox.events[count - 1].outbox_id : bound;
+    if (!distribute(relay, &outbox, err)) {
+        return false;
+    }
+    if (!is_late) {
+        set_window(relay, group, count == 0);
+    }
+    read_to(relay, group, reached);
+    *ret_count = count;
+    return true;
+}
+
+bool relay_reader_read(struct relay *relay, size_t *ret_count, struct err *err)
+{
+    uint32_t served = 0;
+    *ret_count = 0;
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        struct relay_lane *lane = &relay->lanes[i];
+        if ((served >> i & 1U) != 0 || !can_read(lane)) {
+            continue;
+        }
+        uint32_t group = group_of(relay, lane);
+        size_t count = 0;
+        if (!read_group(relay, lane, group, &count, err)) {
+            return false;
+        }
+        served |= group;
+        *ret_count += count;
+        if (count > 0) {
+            relay_reader_wake(relay);
+            relay->next_poll_ms = clock_monotonic_ms() + relay->poll_interval_ms;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Settling: the next rows of the lanes' logs. The invariant: a row's place has
+ * nothing before it that is neither acknowledged nor deferred by that very
+ * row. After its commit a crash causes a duplicate publish at most, never a loss.
+ */
+#include "relay.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+
+#define SETTLE_COUNT_MAX 5000 /* Of one lane in one row. */
+
+/* What a move will settle, to be applied when the database has it. */
+struct plan {
+    struct relay_lane *lane;
+    size_t count;
+};
+
+/* Splits the run into what is acknowledged and what is deferred. Stops where the cap on deferred events is reached:
+ * then the lane waits. */
+static size_t fill_lists(const struct relay *relay, const struct relay_lane *lane, struct relay_entry *entry,
+                         size_t count, struct db_lane_move *move)
+{
+    struct db_lane_settled *settled = relay->settled + (size_t)lane->lane * relay->limits.window_events;
+    struct db_lane_deferred *deferred = relay->deferred + (size_t)lane->lane * relay->limits.window_events;
+    size_t done = 0;
+    for (; done < count; done++, entry = entry->next) {
+        if (entry->state == RELAY_DONE) {
+            settled[move->settled_count++] = (struct db_lane_settled){
+                .id = entry->id, .topic = entry->event->topic, .partition = entry->partition, .offset = entry->offset};
+            continue;
+        }
+        if (lane->deferred_count + (int64_t)move->deferred_count >= relay->limits.deferred_max) {
+            break;
+        }
+        bool is_parked = entry->state == RELAY_PARKED;
+        deferred[move->deferred_count++] = (struct db_lane_deferred){
+            .id = entry->id,
+            .is_parked = is_parked,
+            .reason_code = is_parked ? entry->reason_code : "held",
+            .reason = is_parked ? entry->reason : "an earlier event of its topic and key is deferred",
+        };
+    }
+    move->settled = settled;
+    move->deferred = deferred;
+    return done;
+}
+
+static bool has_something_to_say(const struct relay *relay, const struct relay_lane *lane,
+                                 const struct db_lane_move *move, size_t count, int64_t now_ms)
+{
+    if (count > 0 || move->is_release || move->claimed_to != lane->written_claimed_to) {
+        return true;
+    }
+    bool is_elsewhere = move->from_floor != lane->written_from_floor || move->position != lane->written_position;
+    return is_elsewhere && now_ms - lane->written_ms >= relay->limits.idle_write_ms;
+}
+
+/* False when the lane has nothing to say. */
+static bool plan_move(struct relay *relay, struct relay_lane *lane, enum relay_settle_mode mode, int64_t now_ms,
+                      struct plan *ret_plan, struct db_lane_move *ret_move)
+{
+    struct relay_window *window = lane->window;
+    struct relay_entry *first = NULL;
+    size_t count_max = relay->limits.window_events < SETTLE_COUNT_MAX ? relay->limits.window_events : SETTLE_COUNT_MAX;
+    size_t count = relay_window_settleable(window, count_max, &first);
+    *ret_move = (struct db_lane_move){.lane = lane->lane, .seq = lane->seq, .attempt = lane->attempt};
+    count = fill_lists(relay, lane, first, count, ret_move);
+    struct relay_point point = relay_window_point_after(window, count);
+    ret_move->new_attempt = uuid_v7_new(clock_realtime_ms());
+    ret_move->from_text = point.from->text;
+    ret_move->from_floor = point.from->floor;
+    if (point.to != NULL) {
+        ret_move->to_text = point.to->text;
+        ret_move->to_floor = point.to->floor;
+        ret_move->to_ceiling = point.to->ceiling;
+    }
+    ret_move->position = point.position;
+    ret_move->claimed_to = relay_window_claimed_to(window);
+    ret_move->claimed_count = (int32_t)relay_window_sent_count(window);
+    ret_move->is_release = lane->is_leaving && relay_window_sent_count(window) == 0;
+    *ret_plan = (struct plan){.lane = lane, .count = count};
+    bool is_elsewhere =
+        ret_move->from_floor != lane->written_from_floor || ret_move->position != lane->written_position;
+    return (mode == RELAY_SETTLE_ALL && is_elsewhere) || has_something_to_say(relay, lane, ret_move, count, now_ms);
+}
+
+static void apply(struct relay *relay, const struct plan *plan, const struct db_lane_move *move, int64_t now_ms)
+{
+    struct relay_lane *lane = plan->lane;
+    lane->seq++;
+    lane->attempt = move->new_attempt;
+    lane->written_claimed_to = move->claimed_to;
+    lane->written_from_floor = move->from_floor;
+    lane->written_position = move->position;
+    lane->written_ms = now_ms;
+    lane->deferred_count += (int64_t)move->deferred_count;
+    relay->deferred_count += move->deferred_count;
+    relay->settled_count += move->settled_count;
+    relay_window_settled(lane->window, plan->count);
+    if (move->is_release) {
+        relay_claim_forget(relay, lane);
+    }
+}
+
+bool relay_settle(struct relay *relay, enum relay_settle_mode mode, int64_t now_ms, struct err *err)
+{
+    struct plan plans[EVENT_LANE_COUNT];
+    struct db_lane_move moves[EVENT_LANE_COUNT];
+    size_t count = 0;
+    relay->next_settle_ms = now_ms + relay->limits.settle_interval_ms;
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        struct relay_lane *lane = &relay->lanes[i];
+        if (lane->is_held && plan_move(relay, lane, mode, now_ms, &plans[count], &moves[count])) {
+            count++;
+        }
+    }
+    if (count == 0) {
+        return true;
+    }
+    FAILPOINT("relay.before_settle");
+    if (db_lane_move(relay->db, &relay->owner, moves, count, err) != DB_LANE_WRITTEN) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (moves[i].was_moved) {
+            apply(relay, &plans[i], &moves[i], now_ms);
+        } else if (!relay_claim_review(relay, plans[i].lane, true, err)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The lane's window. The invariants: of a key at most in_flight_per_key events
+ * are SENT or SUSPECT, in reading order; what is settled is a contiguous run;
+ * behind a PARKED event everything of its key is HELD.
+ */
+#include "relay_window.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_BUCKET_COUNT 4096U
+#define CARRY_BUCKET_COUNT 1024U
+#define ENTRY_OVERHEAD_BYTES 512 /* Counted beside the value: attributes, headers and our own bookkeeping. */
+
+struct relay_key {
+    struct relay_key *next;
+    uint64_t hash;
+    size_t ref_count; /* Entries of it that are not DONE. */
+    int in_flight_max;
+    int in_flight_count; /* SENT, SUSPECT and READY: a READY one has its place already. */
+    bool is_held;
+    bool is_delayed; /* One of it is in delayed: later ones must not pass it. */
+    struct relay_entries waiting;
+    char *key; /* Behind the topic, in one piece of memory. */
+    char topic[];
+};
+
+struct relay_window {
+    struct relay_window_options options;
+    struct relay_entries entries; /* In reading order, from the settled place on. */
+    size_t entry_count;
+    size_t bytes;
+    struct relay_entries ready;
+    struct relay_entries suspect;
+    struct relay_entries delayed;
+    struct relay_key *keys[KEY_BUCKET_COUNT];
+    struct relay_entry *carried[CARRY_BUCKET_COUNT]; /* By id, linked by next. */
+    size_t carried_count;
+    int carried_age; /* Ranges that were finished since the reset. */
+    size_t sent_count;
+    int64_t claimed_to;
+    struct relay_snapshot *from; /* While range is NULL: where the next one starts. */
+    struct relay_range *range;
+    int64_t position;
+};
+
+/* ---- Queues ---- */
+
+static void queue_push(struct relay_entries *queue, struct relay_entry *entry)
+{
+    entry->next_out = NULL;
+    if (queue->last == NULL) {
+        queue->first = entry;
+    } else {
+        queue->last->next_out = entry;
+    }
+    queue->last = entry;
+}
+
+static struct relay_entry *queue_pop(struct relay_entries *queue)
+{
+    struct relay_entry *entry = queue->first;
+    if (entry != NULL) {
+        queue->first = entry->next_out;
+        if (queue->first == NULL) {
+            queue->last = NULL;
+        }
+        entry->next_out = NULL;
+    }
+    return entry;
+}
+
+/* Puts a whole queue before another, in its order. */
+static void queue_prepend(struct relay_entries *queue, const struct relay_entries *front)
+{
+    if (front->first == NULL) {
+        return;
+    }
+    front->last->next_out = queue->first;
+    if (queue->last == NULL) {
+        queue->last = front->last;
+    }
+    queue->first = front->first;
+}
+
+/* ---- Keys ---- */
+
+static uint64_t hash_of(const char *topic, const char *key)
+{
+    uint64_t hash = UINT64_C(1469598103934665603); /* FNV-1a; the topic's NUL separates. */
+    for (const char *text = topic;; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+        if (*text == '\0') {
+            break;
+        }
+    }
+    for (const char *text = key; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    }
+    return hash ^ (hash >> 29);
+}
+
+static struct relay_key *key_find(struct relay_window *window, const char *topic, const char *key, struct err *err)
+{
+    uint64_t hash = hash_of(topic, key);
+    struct relay_key **bucket = &window->keys[hash % KEY_BUCKET_COUNT];
+    for (struct relay_key *found = *bucket; found != NULL; found = found->next) {
+        if (found->hash == hash && strcmp(found->topic, topic) == 0 && strcmp(found->key, key) == 0) {
+            return found;
+        }
+    }
+    size_t topic_size = strlen(topic) + 1;
+    size_t key_size = strlen(key) + 1;
+    struct relay_key *made = calloc(1, sizeof *made + topic_size + key_size);
+    if (made == NULL) {
+        err_set(err, ERR_FATAL, "memory", "no memory for a key");
+        return NULL;
+    }
+    memcpy(made->topic, topic, topic_size);
+    made->key = made->topic + topic_size;
+    memcpy(made->key, key, key_size);
+    made->hash = hash;
+    made->in_flight_max = window->options.in_flight_per_key(window->options.context, topic);
+    assert(made->in_flight_max > 0);
+    made->next = *bucket;
+    *bucket = made;
+    return made;
+}
+
+static void key_release_if_idle(struct relay_window *window, struct relay_key *key)
+{
+    if (key->ref_count > 0 || key->is_held) {
+        return;
+    }
+    assert(key->in_flight_count == 0 && key->waiting.first == NULL);
+    struct relay_key **link = &window->keys[key->hash % KEY_BUCKET_COUNT];
+    while (*link != key) {
+        link = &(*link)->next;
+    }
+    *link = key->next;
+    free(key);
+}
+
+static void entry_leave_key(struct relay_entry *entry)
+{
+    struct relay_key *key = entry->key;
+    entry->key = NULL;
+    if (key != NULL) {
+        key->ref_count--;
+        key_release_if_idle(entry->window, key);
+    }
+}
+
+/* Gives free places of the key to those that wait, in order. */
+static void key_promote(struct relay_window *window, struct relay_key *key)
+{
+    while (!key->is_held && key->in_flight_count < key->in_flight_max && key->waiting.first != NULL) {
+        struct relay_entry *entry = queue_pop(&key->waiting);
+        entry->state = RELAY_READY;
+        key->in_flight_count++;
+        queue_push(&window->ready, entry);
+    }
+}
+
+/* Everything of the key that was not handed over is held. What is READY or delayed stays in its queue and is
+ * skipped when it comes out. */
+static void key_hold(struct relay_key *key)
+{
+    key->is_held = true;
+    struct relay_entry *entry;
+    while ((entry = queue_pop(&key->waiting)) != NULL) {
+        entry->state = RELAY_HELD;
+    }
+}
+
+/* ---- Entries ---- */
+
+void relay_bite_unref(struct relay_bite **bitep)
+{
+    struct relay_bite *bite = *bitep;
+    *bitep = NULL;
+    if (bite != NULL && --bite->ref_count == 0) {
+        bite->free(bite);
+    }
+}
+
+static size_t entry_bytes(const struct relay_entry *entry)
+{
+    return entry->event->value.size + ENTRY_OVERHEAD_BYTES;
+}
+
+static void entry_free(struct relay_entry *entry)
+{
+    entry_leave_key(entry);
+    relay_bite_unref(&entry->bite);
+    relay_range_unref(&entry->range);
+    free(entry->reason_code);
+    free(entry->reason);
+    free(entry);
+}
+
+static bool entry_can_settle(const struct relay_entry *entry)
+{
+    return entry->state == RELAY_DONE || entry->state == RELAY_PARKED || entry->state == RELAY_HELD;
+}
+
+static struct relay_entry *carry_take(struct relay_window *window, int64_t id)
+{
+    for (struct relay_entry **link = &window->carried[(uint64_t)id % CARRY_BUCKET_COUNT]; *link != NULL;
+         link = &(*link)->next) {
+        struct relay_entry *entry = *link;
+        if (entry->id == id) {
+            *link = entry->next;
+            entry->next = NULL;
+            entry->is_carried = false;
+            window->carried_count--;
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+static void carry_put(struct relay_window *window, struct relay_entry *entry)
+{
+    struct relay_entry **bucket = &window->carried[(uint64_t)entry->id % CARRY_BUCKET_COUNT];
+    entry->is_carried = true;
+    entry->event = NULL;
+    relay_bite_unref(&entry->bite);
+    relay_range_unref(&entry->range);
+    entry->next = *bucket;
+    *bucket = entry;
+    window->carried_count++;
+}
+
+/* Drops what was acknowledged before the reset and has not been read again: it is settled. */
+static void carry_drop_done(struct relay_window *window)
+{
+    for (size_t i = 0; window->carried_count > 0 && i < CARRY_BUCKET_COUNT; i++) {
+        struct relay_entry **link = &window->carried[i];
+        while (*link != NULL) {
+            struct relay_entry *entry = *link;
+            if (entry->state == RELAY_DONE) {
+                *link = entry->next;
+                window->carried_count--;
+                entry_free(entry);
+            } else {
+                link = &entry->next;
+            }
+        }
+    }
+}
+
+/* ---- Life ---- */
+
+struct relay_window *relay_window_new(const struct relay_window_options *options, struct err *err)
+{
+    assert(options->entry_count_max > 0 && options->in_flight_per_key != NULL);
+    struct relay_window *window = calloc(1, sizeof *window);
+    if (window == NULL) {
+        err_set(err, ERR_FATAL, "memory", "no memory for a lane");
+        return NULL;
+    }
+    window->options = *options;
+    return window;
+}
+
+static void release_held_keys(struct relay_window *window)
+{
+    for (size_t i = 0; i < KEY_BUCKET_COUNT; i++) {
+        struct relay_key *next = NULL;
+        for (struct relay_key *key = window->keys[i]; key != NULL; key = next) {
+            next = key->next;
+            key->is_held = false;
+            key->is_delayed = false;
+            key_release_if_idle(window, key);
+        }
+    }
+}
+
+static void forget_entries(struct relay_window *window, bool keeps_done)
+{
+    for (size_t i = 0; i < KEY_BUCKET_COUNT; i++) {
+        for (struct relay_key *key = window->keys[i]; key != NULL; key = key->next) {
+            key->waiting = (struct relay_entries){NULL, NULL};
+        }
+    }
+    struct relay_entry *next = NULL;
+    for (struct relay_entry *entry = window->entries.first; entry != NULL; entry = next) {
+        next = entry->next;
+        entry->next_out = NULL;
+        if (entry->state == RELAY_READY || entry->state == RELAY_SUSPECT) {
+            entry->key->in_flight_count--;
+        }
+        if (entry->state == RELAY_SENT || (entry->state == RELAY_DONE && keeps_done)) {
+            carry_put(window, entry);
+        } else {
+            entry_free(entry);
+        }
+    }
+    window->entries = window->ready = window->suspect = window->delayed = (struct relay_entries){NULL, NULL};
+    window->entry_count = 0;
+    window->bytes = 0;
+}
+
+void relay_window_reset(struct relay_window *window, const struct relay_point *point, bool keeps_done)
+{
+    forget_entries(window, keeps_done);
+    release_held_keys(window);
+    if (!keeps_done) {
+        carry_drop_done(window);
+    }
+    window->carried_age = 0;
+    relay_snapshot_unref(&window->from);
+    relay_range_unref(&window->range);
+    window->from = point == NULL ? NULL : relay_snapshot_ref(point->from);
+    window->position = 0;
+}
+
+void relay_window_free(struct relay_window **windowp)
+{
+    struct relay_window *window = *windowp;
+    *windowp = NULL;
+    if (window == NULL) {
+        return;
+    }
+    assert(window->sent_count == 0);
+    forget_entries(window, false);
+    carry_drop_done(window);
+    release_held_keys(window);
+    relay_snapshot_unref(&window->from);
+    relay_range_unref(&window->range);
+    free(window);
+}
+
+/* ---- Reading ---- */
+
+bool relay_window_hold(struct relay_window *window, const char *topic, const char *key, struct err *err)
+{
+    struct relay_key *found = key_find(window, topic, key, err);
+    if (found == NULL) {
+        return false;
+    }
+    key_hold(found);
+    return true;
+}
+
+void relay_window_begin(struct relay_window *window, struct relay_range *range)
+{
+    assert(window->range == NULL && range->from == window->from);
+    window->range = relay_range_ref(range);
+    relay_snapshot_unref(&window->from);
+    window->position = 0;
+}
+
+/* A new entry, or the one that was carried over a reset. */
+static struct relay_entry *entry_of(struct relay_window *window, const struct event *event, struct err *err)
+{
+    struct relay_entry *entry = carry_take(window, event->outbox_id);
+    if (entry != NULL) {
+        return entry;
+    }
+    entry = calloc(1, sizeof *entry);
+    if (entry == NULL) {
+        err_set(err, ERR_FATAL, "memory", "no memory for an event");
+        return NULL;
+    }
+    entry->id = event->outbox_id;
+    entry->window = window;
+    entry->partition = -1;
+    entry->offset = PUBLISH_OFFSET_UNKNOWN;
+    entry->key = key_find(window, event->topic, event->key, err);
+    if (entry->key == NULL) {
+        free(entry);
+        return NULL;
+    }
+    entry->key->ref_count++;
+    if (entry->key->is_held) {
+        entry->state = RELAY_HELD;
+    } else {
+        entry->state = RELAY_WAITING;
+        queue_push(&entry->key->waiting, entry);
+    }
+    return entry;
+}
+
+bool relay_window_add(struct relay_window *window, const struct event *event, struct relay_bite *bite, struct err *err)
+{
+    assert(window->range != NULL && event->outbox_id > window->position);
+    struct relay_entry *entry = entry_of(window, event, err);
+    if (entry == NULL) {
+        return false;
+    }
+    entry->event = event;
+    entry->bite = bite;
+    bite->ref_count++;
+    entry->range = relay_range_ref(window->range);
+    entry->next = NULL;
+    if (window->entries.last == NULL) {
+        window->entries.first = entry;
+    } else {
+        window->entries.last->next = entry;
+    }
+    window->entries.last = entry;
+    window->entry_count++;
+    window->bytes += entry_bytes(entry);
+    window->position = event->outbox_id;
+    if (entry->state == RELAY_WAITING) {
+        key_promote(window, entry->key);
+    }
+    return true;
+}
+
+void relay_window_read_to(struct relay_window *window, int64_t position)
+{
+    assert(window->range != NULL && position >= window->position);
+    window->position = position;
+    if (position < window->range->to->ceiling) {
+        return;
+    }
+    window->from = relay_snapshot_ref(window->range->to);
+    relay_range_unref(&window->range);
+    window->position = 0;
+    if (++window->carried_age >= 2) { /* The settled range and one that reaches beyond all that was read. */
+        carry_drop_done(window);
+    }
+}
+
+struct relay_range *relay_window_range(const struct relay_window *window)
+{
+    return window->range;
+}
+
+int64_t relay_window_position(const struct relay_window *window)
+{
+    return window->position;
+}
+
+struct relay_snapshot *relay_window_from(const struct relay_window *window)
+{
+    assert(window->range == NULL && window->from != NULL);
+    return window->from;
+}
+
+bool relay_window_has_room(const struct relay_window *window)
+{
+    return window->entry_count < window->options.entry_count_max && window->bytes < window->options.bytes_max;
+}
+
+size_t relay_window_count(const struct relay_window *window)
+{
+    return window->entry_count;
+}
+
+size_t relay_window_sent_count(const struct relay_window *window)
+{
+    return window->sent_count;
+}
+
+int64_t relay_window_claimed_to(const struct relay_window *window)
+{
+    return window->claimed_to;
+}
+
+void relay_window_set_claimed_to(struct relay_window *window, int64_t claimed_to)
+{
+    window->claimed_to = claimed_to;
+}
+
+/* ---- Publishing ---- */
+
+struct relay_entry *relay_window_next(struct relay_window *window, bool is_single)
+{
+    struct relay_entries *queue = is_single ? &window->suspect : &window->ready;
+    struct relay_entry *entry;
+    while ((entry = queue_pop(queue)) != NULL) {
+        if (entry->key->is_held) {
+            entry->state = RELAY_HELD;
+            entry->key->in_flight_count--;
+        } else if (entry->key->is_delayed) {
+            queue_push(&window->delayed, entry);
+        } else {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+void relay_window_sent(struct relay_entry *entry, bool is_single)
+{
+    assert(entry->state == RELAY_READY || entry->state == RELAY_SUSPECT);
+    entry->state = RELAY_SENT;
+    entry->is_single = is_single;
+    entry->window->sent_count++;
+    if (entry->id > entry->window->claimed_to) {
+        entry->window->claimed_to = entry->id;
+    }
+}
+
+void relay_window_put_back(struct relay_entry *entry)
+{
+    struct relay_entries one = {entry, entry};
+    entry->next_out = NULL;
+    queue_prepend(entry->state == RELAY_SUSPECT ? &entry->window->suspect : &entry->window->ready, &one);
+}
+
+void relay_window_delay(struct relay_entry *entry)
+{
+    assert(entry->state == RELAY_READY || entry->state == RELAY_SUSPECT);
+    entry->key->is_delayed = true;
+    queue_push(&entry->window->delayed, entry);
+}
+
+bool relay_window_has_delayed(const struct relay_window *window)
+{
+    return window->delayed.first != NULL;
+}
+
+bool relay_window_has_suspect(const struct relay_window *window)
+{
+    return window->suspect.first != NULL;
+}
+
+void relay_window_retry(struct relay_window *window)
+{
+    struct relay_entries ready = {NULL, NULL};
+    struct relay_entries suspect = {NULL, NULL};
+    struct relay_entry *entry;
+    while ((entry = queue_pop(&window->delayed)) != NULL) {
+        entry->key->is_delayed = false;
+        queue_push(entry->state == RELAY_SUSPECT ? &suspect : &ready, entry);
+    }
+    queue_prepend(&window->ready, &ready);
+    queue_prepend(&window->suspect, &suspect);
+}
+
+void relay_window_refuse(struct relay_entry *entry, const struct err *err)
+{
+    assert(entry->state == RELAY_READY || entry->state == RELAY_SUSPECT);
+    entry->state = RELAY_PARKED;
+    entry->reason_code = strdup(err->code);
+    entry->reason = strdup(err->text);
+    entry->key->in_flight_count--;
+    key_hold(entry->key);
+}
+
+/* A carried entry that is not on the topic: when it is read again, it is published like any other. */
+static void carried_failed(struct relay_entry *entry)
+{
+    struct relay_window *window = entry->window;
+    struct relay_key *key = entry->key;
+    struct relay_entry *taken = carry_take(window, entry->id);
+    assert(taken == entry);
+    key->in_flight_count--;
+    key->ref_count++; /* Keeps it over the next line. */
+    entry_free(taken);
+    key->ref_count--;
+    key_promote(window, key);
+    key_release_if_idle(window, key);
+}
+
+static void acknowledged(struct relay_entry *entry, const struct publish_report *report)
+{
+    struct relay_key *key = entry->key;
+    entry->state = RELAY_DONE;
+    entry->partition = report->partition;
+    entry->offset = report->offset;
+    key->in_flight_count--;
+    key_promote(entry->window, key);
+    entry_leave_key(entry);
+}
+
+void relay_window_report(struct relay_entry *entry, const struct publish_report *report)
+{
+    struct relay_window *window = entry->window;
+    assert(entry->state == RELAY_SENT && window->sent_count > 0);
+    window->sent_count--;
+    if (report->was_acknowledged) {
+        acknowledged(entry, report);
+    } else if (entry->is_carried) {
+        carried_failed(entry);
+    } else if (report->err.kind == ERR_PERMANENT && entry->is_single) {
+        entry->state = RELAY_SUSPECT;
+        relay_window_refuse(entry, &report->err);
+    } else if (report->err.kind == ERR_PERMANENT) {
+        entry->state = RELAY_SUSPECT;
+        queue_push(&window->suspect, entry);
+    } else {
+        entry->state = entry->is_single ? RELAY_SUSPECT : RELAY_READY;
+        relay_window_delay(entry);
+    }
+}
+
+/* ---- Settling ---- */
+
+size_t relay_window_settleable(const struct relay_window *window, size_t count_max, struct relay_entry **ret_first)
+{
+    size_t count = 0;
+    for (const struct relay_entry *entry = window->entries.first;
+         entry != NULL && count < count_max && entry_can_settle(entry); entry = entry->next) {
+        count++;
+    }
+    *ret_first = window->entries.first;
+    return count;
+}
+
+struct relay_point relay_window_point_after(const struct relay_window *window, size_t count)
+{
+    const struct relay_entry *entry = window->entries.first;
+    for (size_t i = 0; i < count; i++) {
+        assert(entry != NULL && entry_can_settle(entry));
+        entry = entry->next;
+    }
+    if (entry != NULL) {
+        return (struct relay_point){entry->range->from, entry->range->to, entry->id - 1};
+    }
+    if (window->range != NULL) {
+        return (struct relay_point){window->range->from, window->range->to, window->position};
+    }
+    return (struct relay_point){window->from, NULL, 0};
+}
+
+void relay_window_settled(struct relay_window *window, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct relay_entry *entry = window->entries.first;
+        assert(entry != NULL && entry_can_settle(entry));
+        window->entries.first = entry->next;
+        if (window->entries.first == NULL) {
+            window->entries.last = NULL;
+        }
+        window->entry_count--;
+        window->bytes -= entry_bytes(entry);
+        entry_free(entry);
+    }
+}
