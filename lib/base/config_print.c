@@ -62,7 +62,7 @@ static void print_setting(const struct config_setting *setting, FILE *out)
     buf_init(&doc, 4096);
     config_value_flag(setting->name, &flag);
     if (setting->type == CONFIG_PAIRS) {
-        buf_text(&flag, "…=VALUE");
+        buf_text(&flag, "NAME=VALUE");
     } else if (setting->type != CONFIG_BOOL) {
         buf_text(&flag, " VALUE");
     }
