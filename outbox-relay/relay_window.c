@@ -10,32 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_BUCKET_COUNT 4096U
 #define CARRY_BUCKET_COUNT 1024U
 #define ENTRY_OVERHEAD_BYTES 512 /* Counted beside the value: attributes, headers and our own bookkeeping. */
 
-struct relay_key {
-    struct relay_key *next;
-    uint64_t hash;
-    size_t ref_count; /* Entries of it that are not DONE. */
-    int in_flight_max;
-    int in_flight_count; /* SENT, SUSPECT and READY: a READY one has its place already. */
-    bool is_held;
-    bool is_delayed; /* One of it is in delayed: later ones must not pass it. */
-    struct relay_entries waiting;
-    char *key; /* Behind the topic, in one piece of memory. */
-    char topic[];
-};
-
 struct relay_window {
     struct relay_window_options options;
-    struct relay_entries entries; /* In reading order, from the settled place on. */
+    struct relay_queue entries; /* In reading order, from the settled place on. */
     size_t entry_count;
     size_t bytes;
-    struct relay_entries ready;
-    struct relay_entries suspect;
-    struct relay_entries delayed;
-    struct relay_key *keys[KEY_BUCKET_COUNT];
+    struct relay_queue ready;
+    struct relay_queue suspect;
+    struct relay_queue delayed;
+    struct relay_keys *keys;
     struct relay_entry *carried[CARRY_BUCKET_COUNT]; /* By id, linked by next. */
     size_t carried_count;
     int carried_age; /* Ranges that were finished since the reset. */
@@ -46,101 +32,12 @@ struct relay_window {
     int64_t position;
 };
 
-/* ---- Queues ---- */
+/* ---- Entries ---- */
 
-static void queue_push(struct relay_entries *queue, struct relay_entry *entry)
+static struct relay_key *find_key(struct relay_window *window, const char *topic, const char *key, struct err *err)
 {
-    entry->next_out = NULL;
-    if (queue->last == NULL) {
-        queue->first = entry;
-    } else {
-        queue->last->next_out = entry;
-    }
-    queue->last = entry;
-}
-
-static struct relay_entry *queue_pop(struct relay_entries *queue)
-{
-    struct relay_entry *entry = queue->first;
-    if (entry != NULL) {
-        queue->first = entry->next_out;
-        if (queue->first == NULL) {
-            queue->last = NULL;
-        }
-        entry->next_out = NULL;
-    }
-    return entry;
-}
-
-/* Puts a whole queue before another, in its order. */
-static void queue_prepend(struct relay_entries *queue, const struct relay_entries *front)
-{
-    if (front->first == NULL) {
-        return;
-    }
-    front->last->next_out = queue->first;
-    if (queue->last == NULL) {
-        queue->last = front->last;
-    }
-    queue->first = front->first;
-}
-
-/* ---- Keys ---- */
-
-static uint64_t hash_of(const char *topic, const char *key)
-{
-    uint64_t hash = UINT64_C(1469598103934665603); /* FNV-1a; the topic's NUL separates. */
-    for (const char *text = topic;; text++) {
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-        if (*text == '\0') {
-            break;
-        }
-    }
-    for (const char *text = key; *text != '\0'; text++) {
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    }
-    return hash ^ (hash >> 29);
-}
-
-static struct relay_key *key_find(struct relay_window *window, const char *topic, const char *key, struct err *err)
-{
-    uint64_t hash = hash_of(topic, key);
-    struct relay_key **bucket = &window->keys[hash % KEY_BUCKET_COUNT];
-    for (struct relay_key *found = *bucket; found != NULL; found = found->next) {
-        if (found->hash == hash && strcmp(found->topic, topic) == 0 && strcmp(found->key, key) == 0) {
-            return found;
-        }
-    }
-    size_t topic_size = strlen(topic) + 1;
-    size_t key_size = strlen(key) + 1;
-    struct relay_key *made = calloc(1, sizeof *made + topic_size + key_size);
-    if (made == NULL) {
-        err_set(err, ERR_FATAL, "memory", "no memory for a key");
-        return NULL;
-    }
-    memcpy(made->topic, topic, topic_size);
-    made->key = made->topic + topic_size;
-    memcpy(made->key, key, key_size);
-    made->hash = hash;
-    made->in_flight_max = window->options.in_flight_per_key(window->options.context, topic);
-    assert(made->in_flight_max > 0);
-    made->next = *bucket;
-    *bucket = made;
-    return made;
-}
-
-static void key_release_if_idle(struct relay_window *window, struct relay_key *key)
-{
-    if (key->ref_count > 0 || key->is_held) {
-        return;
-    }
-    assert(key->in_flight_count == 0 && key->waiting.first == NULL);
-    struct relay_key **link = &window->keys[key->hash % KEY_BUCKET_COUNT];
-    while (*link != key) {
-        link = &(*link)->next;
-    }
-    *link = key->next;
-    free(key);
+    int in_flight_max = window->options.in_flight_per_key(window->options.context, topic);
+    return relay_keys_find(window->keys, topic, key, in_flight_max, err);
 }
 
 static void entry_leave_key(struct relay_entry *entry)
@@ -149,33 +46,9 @@ static void entry_leave_key(struct relay_entry *entry)
     entry->key = NULL;
     if (key != NULL) {
         key->ref_count--;
-        key_release_if_idle(entry->window, key);
+        relay_keys_release(entry->window->keys, key);
     }
 }
-
-/* Gives free places of the key to those that wait, in order. */
-static void key_promote(struct relay_window *window, struct relay_key *key)
-{
-    while (!key->is_held && key->in_flight_count < key->in_flight_max && key->waiting.first != NULL) {
-        struct relay_entry *entry = queue_pop(&key->waiting);
-        entry->state = RELAY_READY;
-        key->in_flight_count++;
-        queue_push(&window->ready, entry);
-    }
-}
-
-/* Everything of the key that was not handed over is held. What is READY or delayed stays in its queue and is
- * skipped when it comes out. */
-static void key_hold(struct relay_key *key)
-{
-    key->is_held = true;
-    struct relay_entry *entry;
-    while ((entry = queue_pop(&key->waiting)) != NULL) {
-        entry->state = RELAY_HELD;
-    }
-}
-
-/* ---- Entries ---- */
 
 void relay_bite_unref(struct relay_bite **bitep)
 {
@@ -263,29 +136,17 @@ struct relay_window *relay_window_new(const struct relay_window_options *options
         return NULL;
     }
     window->options = *options;
-    return window;
-}
-
-static void release_held_keys(struct relay_window *window)
-{
-    for (size_t i = 0; i < KEY_BUCKET_COUNT; i++) {
-        struct relay_key *next = NULL;
-        for (struct relay_key *key = window->keys[i]; key != NULL; key = next) {
-            next = key->next;
-            key->is_held = false;
-            key->is_delayed = false;
-            key_release_if_idle(window, key);
-        }
+    window->keys = relay_keys_new(err);
+    if (window->keys == NULL) {
+        free(window);
+        return NULL;
     }
+    return window;
 }
 
 static void forget_entries(struct relay_window *window, bool keeps_done)
 {
-    for (size_t i = 0; i < KEY_BUCKET_COUNT; i++) {
-        for (struct relay_key *key = window->keys[i]; key != NULL; key = key->next) {
-            key->waiting = (struct relay_entries){NULL, NULL};
-        }
-    }
+    relay_keys_forget_waiting(window->keys);
     struct relay_entry *next = NULL;
     for (struct relay_entry *entry = window->entries.first; entry != NULL; entry = next) {
         next = entry->next;
@@ -299,7 +160,7 @@ static void forget_entries(struct relay_window *window, bool keeps_done)
             entry_free(entry);
         }
     }
-    window->entries = window->ready = window->suspect = window->delayed = (struct relay_entries){NULL, NULL};
+    window->entries = window->ready = window->suspect = window->delayed = RELAY_QUEUE_EMPTY;
     window->entry_count = 0;
     window->bytes = 0;
 }
@@ -307,7 +168,7 @@ static void forget_entries(struct relay_window *window, bool keeps_done)
 void relay_window_reset(struct relay_window *window, const struct relay_point *point, bool keeps_done)
 {
     forget_entries(window, keeps_done);
-    release_held_keys(window);
+    relay_keys_unhold(window->keys);
     if (!keeps_done) {
         carry_drop_done(window);
     }
@@ -328,9 +189,10 @@ void relay_window_free(struct relay_window **windowp)
     assert(window->sent_count == 0);
     forget_entries(window, false);
     carry_drop_done(window);
-    release_held_keys(window);
+    relay_keys_unhold(window->keys);
     relay_snapshot_unref(&window->from);
     relay_range_unref(&window->range);
+    relay_keys_free(&window->keys);
     free(window);
 }
 
@@ -338,11 +200,11 @@ void relay_window_free(struct relay_window **windowp)
 
 bool relay_window_hold(struct relay_window *window, const char *topic, const char *key, struct err *err)
 {
-    struct relay_key *found = key_find(window, topic, key, err);
+    struct relay_key *found = find_key(window, topic, key, err);
     if (found == NULL) {
         return false;
     }
-    key_hold(found);
+    relay_key_hold(found);
     return true;
 }
 
@@ -370,7 +232,7 @@ static struct relay_entry *entry_of(struct relay_window *window, const struct ev
     entry->window = window;
     entry->partition = -1;
     entry->offset = PUBLISH_OFFSET_UNKNOWN;
-    entry->key = key_find(window, event->topic, event->key, err);
+    entry->key = find_key(window, event->topic, event->key, err);
     if (entry->key == NULL) {
         free(entry);
         return NULL;
@@ -380,7 +242,7 @@ static struct relay_entry *entry_of(struct relay_window *window, const struct ev
         entry->state = RELAY_HELD;
     } else {
         entry->state = RELAY_WAITING;
-        queue_push(&entry->key->waiting, entry);
+        relay_queue_push(&entry->key->waiting, entry);
     }
     return entry;
 }
@@ -407,7 +269,7 @@ bool relay_window_add(struct relay_window *window, const struct event *event, st
     window->bytes += entry_bytes(entry);
     window->position = event->outbox_id;
     if (entry->state == RELAY_WAITING) {
-        key_promote(window, entry->key);
+        relay_key_promote(entry->key, &window->ready);
     }
     return true;
 }
@@ -472,14 +334,14 @@ void relay_window_set_claimed_to(struct relay_window *window, int64_t claimed_to
 
 struct relay_entry *relay_window_next(struct relay_window *window, bool is_single)
 {
-    struct relay_entries *queue = is_single ? &window->suspect : &window->ready;
+    struct relay_queue *queue = is_single ? &window->suspect : &window->ready;
     struct relay_entry *entry;
-    while ((entry = queue_pop(queue)) != NULL) {
+    while ((entry = relay_queue_pop(queue)) != NULL) {
         if (entry->key->is_held) {
             entry->state = RELAY_HELD;
             entry->key->in_flight_count--;
         } else if (entry->key->is_delayed) {
-            queue_push(&window->delayed, entry);
+            relay_queue_push(&window->delayed, entry);
         } else {
             return entry;
         }
@@ -500,16 +362,16 @@ void relay_window_sent(struct relay_entry *entry, bool is_single)
 
 void relay_window_put_back(struct relay_entry *entry)
 {
-    struct relay_entries one = {entry, entry};
+    struct relay_queue one = {entry, entry};
     entry->next_out = NULL;
-    queue_prepend(entry->state == RELAY_SUSPECT ? &entry->window->suspect : &entry->window->ready, &one);
+    relay_queue_prepend(entry->state == RELAY_SUSPECT ? &entry->window->suspect : &entry->window->ready, &one);
 }
 
 void relay_window_delay(struct relay_entry *entry)
 {
     assert(entry->state == RELAY_READY || entry->state == RELAY_SUSPECT);
     entry->key->is_delayed = true;
-    queue_push(&entry->window->delayed, entry);
+    relay_queue_push(&entry->window->delayed, entry);
 }
 
 bool relay_window_has_delayed(const struct relay_window *window)
@@ -524,15 +386,15 @@ bool relay_window_has_suspect(const struct relay_window *window)
 
 void relay_window_retry(struct relay_window *window)
 {
-    struct relay_entries ready = {NULL, NULL};
-    struct relay_entries suspect = {NULL, NULL};
+    struct relay_queue ready = {NULL, NULL};
+    struct relay_queue suspect = {NULL, NULL};
     struct relay_entry *entry;
-    while ((entry = queue_pop(&window->delayed)) != NULL) {
+    while ((entry = relay_queue_pop(&window->delayed)) != NULL) {
         entry->key->is_delayed = false;
-        queue_push(entry->state == RELAY_SUSPECT ? &suspect : &ready, entry);
+        relay_queue_push(entry->state == RELAY_SUSPECT ? &suspect : &ready, entry);
     }
-    queue_prepend(&window->ready, &ready);
-    queue_prepend(&window->suspect, &suspect);
+    relay_queue_prepend(&window->ready, &ready);
+    relay_queue_prepend(&window->suspect, &suspect);
 }
 
 void relay_window_refuse(struct relay_entry *entry, const struct err *err)
@@ -542,7 +404,7 @@ void relay_window_refuse(struct relay_entry *entry, const struct err *err)
     entry->reason_code = strdup(err->code);
     entry->reason = strdup(err->text);
     entry->key->in_flight_count--;
-    key_hold(entry->key);
+    relay_key_hold(entry->key);
 }
 
 /* A carried entry that is not on the topic: when it is read again, it is published like any other. */
@@ -556,8 +418,8 @@ static void carried_failed(struct relay_entry *entry)
     key->ref_count++; /* Keeps it over the next line. */
     entry_free(taken);
     key->ref_count--;
-    key_promote(window, key);
-    key_release_if_idle(window, key);
+    relay_key_promote(key, &window->ready);
+    relay_keys_release(window->keys, key);
 }
 
 static void acknowledged(struct relay_entry *entry, const struct publish_report *report)
@@ -567,7 +429,7 @@ static void acknowledged(struct relay_entry *entry, const struct publish_report 
     entry->partition = report->partition;
     entry->offset = report->offset;
     key->in_flight_count--;
-    key_promote(entry->window, key);
+    relay_key_promote(key, &entry->window->ready);
     entry_leave_key(entry);
 }
 
@@ -585,7 +447,7 @@ void relay_window_report(struct relay_entry *entry, const struct publish_report 
         relay_window_refuse(entry, &report->err);
     } else if (report->err.kind == ERR_PERMANENT) {
         entry->state = RELAY_SUSPECT;
-        queue_push(&window->suspect, entry);
+        relay_queue_push(&window->suspect, entry);
     } else {
         entry->state = entry->is_single ? RELAY_SUSPECT : RELAY_READY;
         relay_window_delay(entry);

@@ -24,6 +24,7 @@
 #include "base/err.h"
 #include "domain/event.h"
 #include "domain/publisher.h"
+#include "relay_key.h"
 #include "relay_snapshot.h"
 
 enum relay_entry_state {
@@ -36,7 +37,6 @@ enum relay_entry_state {
     RELAY_HELD,
 };
 
-struct relay_key;
 struct relay_window;
 
 /* Where the events of one reading live. Freed by its owner's function when the last entry lets go. */
@@ -63,11 +63,6 @@ struct relay_entry {
     char *reason;
     struct relay_entry *next;     /* In reading order. */
     struct relay_entry *next_out; /* In the queue of what is ready, suspect or waits behind its key. */
-};
-
-struct relay_entries {
-    struct relay_entry *first;
-    struct relay_entry *last;
 };
 
 /* A place: everything up to position of the difference (from, to) is behind it. to is NULL while nothing is
