@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/wire_json.h"
 
+#include <stdlib.h>
+
 #include "cmocka_all.h"
+#include "wire/wire_canonical.h"
 
 struct check_case {
     const char *name;
@@ -140,8 +143,69 @@ static void test_int(void **state)
     assert_true(number == mine->expected);
 }
 
+/* Touches every value below this one. */
+static size_t walk(const struct wire_value *value)
+{
+    size_t count = 1;
+    struct wire_value name;
+    struct wire_value item;
+    struct wire_iterator iterator = wire_json_begin(value);
+    while (wire_json_next(&iterator, &name, &item)) {
+        struct buf text;
+        buf_init(&text, name.size + 1);
+        wire_json_text(&name, &text);
+        assert_false(text.has_overflowed);
+        buf_done(&text);
+        count += walk(&item);
+    }
+    return count;
+}
+
+/* What jansson accepts, the scanner must be able to walk, to its end and inside its bounds; and a text's canonical form
+ * is JSON and its own canonical form. Texts are mutated by a generator with a fixed seed. */
+static void test_wire_json_walks_whatever_was_accepted(void **state)
+{
+    (void)state;
+    static const char seed_text[] = "{\"a\":[1,-2.5e+3,{\"b\":\"x\\n\\u00e9\\ud83d\\ude00\\\"\"}],\"c\":{},\"d\":[true,"
+                                    "false,null,[]],\"\":\"\\\\\"}";
+    static const char alphabet[] = "{}[]\",:\\u0eE+-.1tn /\n\xc3\xa9";
+    uint32_t random = 12345;
+    size_t accepted_count = 0;
+    for (int round = 0; round < 20000; round++) {
+        char text[sizeof seed_text];
+        memcpy(text, seed_text, sizeof text);
+        for (uint32_t change = 0; change <= (uint32_t)round % 3; change++) {
+            random = random * 1664525 + 1013904223;
+            text[(random >> 8) % (sizeof text - 1)] = alphabet[(random >> 24) % (sizeof alphabet - 1)];
+        }
+        char *exact = malloc(sizeof text - 1); /* So that a sanitizer sees a step too far. */
+        assert_non_null(exact);
+        memcpy(exact, text, sizeof text - 1);
+        struct wire_value value;
+        struct err err = ERR_INIT;
+        if (wire_json_check(exact, sizeof text - 1, &value, &err)) {
+            accepted_count++;
+            struct buf once;
+            struct buf twice;
+            buf_init(&once, 10000);
+            buf_init(&twice, 10000);
+            struct wire_value again;
+            wire_canonical_append(&value, &once);
+            assert_true(wire_json_check(once.data, once.size, &again, &err));
+            assert_int_equal(walk(&value), walk(&again));
+            wire_canonical_append(&again, &twice);
+            assert_string_equal(once.data, twice.data);
+            buf_done(&once);
+            buf_done(&twice);
+        }
+        free(exact);
+    }
+    assert_in_range(accepted_count, 500, 19500);
+}
+
 int main(void)
 {
-    return RUN_CASES("wire_json_check", test_check, check_cases) + RUN_CASES("wire_json_at", test_path, path_cases) +
-           RUN_CASES("wire_json_int64", test_int, int_cases);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wire_json_walks_whatever_was_accepted)};
+    return cmocka_run_group_tests(tests, NULL, NULL) + RUN_CASES("wire_json_check", test_check, check_cases) +
+           RUN_CASES("wire_json_at", test_path, path_cases) + RUN_CASES("wire_json_int64", test_int, int_cases);
 }
