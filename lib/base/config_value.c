@@ -312,3 +312,11 @@ bool config_address_from_text(const char *text, struct config_address *ret_addre
     *ret_address = address;
     return true;
 }
+
+void config_address_to_text(const struct config_address *address, char ret_text[CONFIG_ADDRESS_TEXT_SIZE])
+{
+    bool is_v6 = strchr(address->host, ':') != NULL;
+    bool has_fitted = text_format(ret_text, CONFIG_ADDRESS_TEXT_SIZE, "%s%s%s:%u", is_v6 ? "[" : "", address->host,
+                                  is_v6 ? "]" : "", (unsigned)address->port);
+    assert(has_fitted);
+}

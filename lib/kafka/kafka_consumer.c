@@ -47,12 +47,12 @@ static rd_kafka_topic_partition_list_t *list_of(const struct kafka_place *places
     return list;
 }
 
-/* The first per-partition error of a call. */
+/* The first per-partition error of a call; a seek that is under way is none. */
 static bool check_list(const rd_kafka_topic_partition_list_t *list, const char *what, struct err *err)
 {
     for (int i = 0; i < list->cnt; i++) {
         const rd_kafka_topic_partition_t *place = &list->elems[i];
-        if (place->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        if (place->err != RD_KAFKA_RESP_ERR_NO_ERROR && place->err != RD_KAFKA_RESP_ERR__IN_PROGRESS) {
             return kafka_error_set(err, place->err, "%s %s/%d", what, place->topic, place->partition);
         }
     }

@@ -26,6 +26,7 @@ static const char *const fixed_names[] = {
     "enable.partition.eof",
     "queued.max.messages.kbytes",
     "fetch.max.bytes",
+    "message.max.bytes",
     "bootstrap.servers",
     "metadata.broker.list",
     NULL,
@@ -39,6 +40,7 @@ static const struct kafka_property default_properties[] = {
 static const struct kafka_property fixed_properties[] = {
     {"auto.offset.reset", "error"}, /* Anything else skips or repeats in silence. */
     {"enable.auto.commit", "false"},
+    {"message.max.bytes", "1000"}, /* The producer's; the library wants fetch.max.bytes to be no less. */
     {"enable.auto.offset.store", "false"},
     {"partition.assignment.strategy", "range,roundrobin"}, /* Cooperative can hang before 2.6.1. */
 };

@@ -28,6 +28,7 @@
 #include "base/err.h"
 
 #define CONFIG_HOST_SIZE 256
+#define CONFIG_ADDRESS_TEXT_SIZE (CONFIG_HOST_SIZE + 8)
 
 enum config_type {
     CONFIG_TEXT,     /* const char *; NULL when absent. min and max bound its size in bytes where max > 0. */
@@ -112,6 +113,9 @@ void config_mistake(struct config_report *report, const char *name, const char *
 
 /* "host:port" or "[v6]:port"; an empty host ("*:port" and ":port") is written as "0.0.0.0". */
 bool config_address_from_text(const char *text, struct config_address *ret_address) MUST_CHECK;
+
+/* The form that config_address_from_text reads. */
+void config_address_to_text(const struct config_address *address, char ret_text[CONFIG_ADDRESS_TEXT_SIZE]);
 
 /* The text with every password in it replaced by ***; keyword form and URI form. Free it. */
 char *config_mask_conninfo(const char *conninfo) MUST_CHECK;

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which events of a batch are fresh: claims them in the inbox inside the open
+ * transaction and turns open verdicts into fresh, duplicate or differing ones.
+ */
+#ifndef CONSUMER_CLAIM_H
+#define CONSUMER_CLAIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "consumer_batch.h"
+
+struct db_tx;
+
+/* Room for claiming, made once. */
+struct consumer_claim {
+    int32_t scope_id;
+    bool reads_first; /* Known ids are read before anything is inserted: cheaper where most are known. */
+    size_t count_max;
+    size_t *order; /* Deliveries by id. */
+    struct db_inbox_item *items;
+    size_t *owners; /* Delivery that items[i] is about: the first one with that id. */
+    bool *answers;
+    int64_t *hashes;
+};
+
+bool consumer_claim_init(struct consumer_claim *claim, size_t count_max, struct err *err) MUST_CHECK;
+void consumer_claim_done(struct consumer_claim *claim);
+
+/* Claims the open and the refused deliveries of items[begin, end). On false the transaction is spent. */
+bool consumer_claim_run(struct consumer_claim *claim, struct db_tx *tx, struct consumer_batch *batch, size_t begin,
+                        size_t end, struct err *err) MUST_CHECK;
+
+#endif

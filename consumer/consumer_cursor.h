@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The partitions that are assigned to this process, and how far each is. Values
+ * only; who talks to the database and the broker is elsewhere.
+ */
+#ifndef CONSUMER_CURSOR_H
+#define CONSUMER_CURSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/uuid.h"
+#include "db/db_progress.h"
+
+struct metric;
+
+enum consumer_cursor_state {
+    CONSUMER_CURSOR_UNTAKEN,  /* Assigned, paused, not ours in the database yet. */
+    CONSUMER_CURSOR_CHECKING, /* Ours; the record at last_offset is awaited, to be compared and skipped. */
+    CONSUMER_CURSOR_RUNNING,  /* Records from read_offset on are applied. */
+    CONSUMER_CURSOR_FENCED,   /* Somebody took it: paused until until_ms, then taken again. */
+    CONSUMER_CURSOR_STOPPED,  /* Paused until an operator rewinds it or the process starts again; reason says why. */
+};
+
+struct consumer_cursor {
+    const char *topic; /* Borrowed from the Kafka consumer. */
+    int32_t partition;
+    enum consumer_cursor_state state;
+    int64_t seq; /* The last row of the log that we know, as the five below. */
+    struct uuid attempt;
+    int64_t next_offset;
+    int64_t last_offset;
+    unsigned char last_hash[DB_PROGRESS_HASH_SIZE];
+    char cluster_id[DB_PROGRESS_CLUSTER_SIZE];
+    int64_t read_offset;     /* Next from the broker: beyond next_offset while records wait in the batch. */
+    int64_t verified_offset; /* The last one whose record was read again and was the same. */
+    int64_t until_ms;        /* End of the present wait, monotonic. */
+    int64_t hinted_offset;   /* What the group was told last. */
+    struct err reason;
+    struct metric *lag;
+};
+
+struct consumer_cursors {
+    struct consumer_cursor *items; /* In order of topic and partition. */
+    size_t count;
+};
+
+/* An empty table of this many. FATAL without memory. */
+bool consumer_cursors_init(struct consumer_cursors *cursors, size_t count, struct err *err) MUST_CHECK;
+void consumer_cursors_done(struct consumer_cursors *cursors);
+
+/* Puts them in order, once all places are filled in. */
+void consumer_cursors_sort(struct consumer_cursors *cursors);
+
+/* Index of a partition; cursors->count if it is not assigned. */
+size_t consumer_cursors_find(const struct consumer_cursors *cursors, const char *topic, int32_t partition);
+
+/* Takes over what a row of the log says. */
+void consumer_cursor_follow(struct consumer_cursor *cursor, const struct db_progress_row *row);
+
+/* Where to read from: the record to be compared if there is one, else the next. */
+int64_t consumer_cursor_start(const struct consumer_cursor *cursor);
+
+const char *consumer_cursor_state_name(enum consumer_cursor_state state);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Is the topic still the one that was read? The last applied record is read
+ * again on assignment, and every few seconds by a second handle. A topic that
+ * was deleted, made anew and refilled past the cursor shows no error of its
+ * own. The invariant: a partition goes on only if what was read again is the
+ * same, or if retention can have taken it.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "consumer_fence.h"
+#include "consumer_hash.h"
+#include "consumer_private.h"
+
+static void stop_differing(struct consumer *consumer, struct consumer_cursor *cursor, int64_t offset)
+{
+    consumer_place_stop(consumer, cursor, "record_differs",
+                        "the record at offset %lld is not the one that was applied: the topic was made anew; last "
+                        "verified offset: %lld; rewind the consumer to go on",
+                        (long long)offset, (long long)cursor->verified_offset);
+}
+
+void consumer_verify_record(struct consumer *consumer, struct consumer_cursor *cursor,
+                            const struct kafka_record *record, bool *ret_is_wanted)
+{
+    assert(cursor->state == CONSUMER_CURSOR_CHECKING || cursor->state == CONSUMER_CURSOR_RUNNING);
+    *ret_is_wanted = false;
+    if (cursor->state == CONSUMER_CURSOR_CHECKING && record->offset == cursor->last_offset) {
+        unsigned char hash[CONSUMER_HASH_SIZE];
+        consumer_hash_record(record, hash);
+        if (memcmp(hash, cursor->last_hash, sizeof hash) != 0) {
+            stop_differing(consumer, cursor, record->offset);
+            return;
+        }
+        cursor->verified_offset = record->offset;
+        cursor->state = CONSUMER_CURSOR_RUNNING;
+        return;
+    }
+    if (cursor->state == CONSUMER_CURSOR_CHECKING && record->offset > cursor->last_offset) {
+        log_warning("consumer.checkpoint_gone",
+                    LOG_FIELDS(LOG_TEXT("topic", cursor->topic), LOG_INT("partition", cursor->partition),
+                               LOG_INT("offset", cursor->last_offset)),
+                    "compaction took the last applied record; going on without comparing it");
+        cursor->state = CONSUMER_CURSOR_RUNNING;
+    }
+    *ret_is_wanted = cursor->state == CONSUMER_CURSOR_RUNNING && record->offset >= cursor->read_offset;
+}
+
+bool consumer_verify_log(struct consumer *consumer, struct consumer_cursor *cursor, struct err *err)
+{
+    int64_t first = 0;
+    int64_t end = 0;
+    if (!kafka_reader_log_ends(consumer->reader, cursor->topic, cursor->partition, CONSUMER_ASK_MS, &first, &end,
+                               err)) {
+        return false;
+    }
+    int64_t gone_count = 0;
+    cursor->until_ms = clock_monotonic_ms() + CONSUMER_CHECK_MS;
+    switch (consumer_gap_decide(cursor->last_offset, cursor->next_offset, first, end, &gone_count)) {
+    case CONSUMER_GAP_NONE: return true;
+    case CONSUMER_GAP_CHECKPOINT_GONE:
+        return cursor->state != CONSUMER_CURSOR_CHECKING || consumer_place_start(consumer, cursor, false, err);
+    case CONSUMER_GAP_RECORDS_GONE:
+        consumer_place_stop(consumer, cursor, "records_gone",
+                            "%lld records were deleted before they were applied: the log begins at %lld, the cursor is "
+                            "at %lld; rewind the consumer to go on",
+                            (long long)gone_count, (long long)first, (long long)cursor->next_offset);
+        return true;
+    case CONSUMER_GAP_LOG_SHORTER:
+        consumer_place_stop(consumer, cursor, "log_shorter",
+                            "the log ends at %lld, before the cursor at %lld: the topic was made anew or cut; last "
+                            "verified offset: %lld; rewind the consumer to go on",
+                            (long long)end, (long long)cursor->next_offset, (long long)cursor->verified_offset);
+        return true;
+    }
+    assert(!"no such gap");
+    return false;
+}
+
+void consumer_verify_cancel(struct consumer *consumer)
+{
+    if (consumer->checkpoint.is_active) {
+        consumer->checkpoint.is_active = false;
+        kafka_reader_stop(consumer->reader);
+    }
+}
+
+/* The next running cursor that has seen a record; false if there is none left in this round. */
+static bool begin_checkpoint(struct consumer *consumer, int64_t now_ms, struct err *err)
+{
+    while (consumer->checkpoint_next < consumer->cursors.count) {
+        size_t index = consumer->checkpoint_next++;
+        const struct consumer_cursor *cursor = &consumer->cursors.items[index];
+        if (cursor->state != CONSUMER_CURSOR_RUNNING || cursor->last_offset == DB_PROGRESS_OFFSET_NONE) {
+            continue;
+        }
+        struct consumer_checkpoint *checkpoint = &consumer->checkpoint;
+        *checkpoint = (struct consumer_checkpoint){.is_active = true,
+                                                   .cursor = index,
+                                                   .offset = cursor->last_offset,
+                                                   .deadline_ms = now_ms + CONSUMER_CHECK_MS};
+        memcpy(checkpoint->hash, cursor->last_hash, sizeof checkpoint->hash);
+        struct kafka_place place = {
+            .topic = cursor->topic, .partition = cursor->partition, .offset = checkpoint->offset};
+        return kafka_reader_start(consumer->reader, place, err);
+    }
+    consumer->checkpoint_next = 0;
+    consumer->checkpoint_at_ms = now_ms + consumer->settings->checkpoint_ms;
+    return true;
+}
+
+static void compare(struct consumer *consumer, struct consumer_cursor *cursor, const struct kafka_record *record)
+{
+    const struct consumer_checkpoint *checkpoint = &consumer->checkpoint;
+    if (record->offset > checkpoint->offset) {
+        return; /* Compaction took it. */
+    }
+    unsigned char hash[CONSUMER_HASH_SIZE];
+    consumer_hash_record(record, hash);
+    if (memcmp(hash, checkpoint->hash, sizeof hash) == 0) {
+        cursor->verified_offset = record->offset;
+        consumer->is_unreachable = false;
+    } else {
+        stop_differing(consumer, cursor, record->offset);
+    }
+}
+
+static bool poll_checkpoint(struct consumer *consumer, int64_t now_ms, struct err *err)
+{
+    struct consumer_checkpoint *checkpoint = &consumer->checkpoint;
+    struct consumer_cursor *cursor = &consumer->cursors.items[checkpoint->cursor];
+    enum kafka_reader_outcome outcome = KAFKA_READER_PENDING;
+    struct kafka_message message = {.handle = NULL};
+    if (cursor->state != CONSUMER_CURSOR_RUNNING) {
+        consumer_verify_cancel(consumer);
+        return true;
+    }
+    if (!kafka_reader_poll(consumer->reader, 0, &outcome, &message, err)) {
+        return false;
+    }
+    if (outcome == KAFKA_READER_MESSAGE) {
+        checkpoint->is_active = false;
+        compare(consumer, cursor, &message.record);
+        kafka_message_done(&message);
+        return true;
+    }
+    if (outcome == KAFKA_READER_PENDING && now_ms < checkpoint->deadline_ms) {
+        return true;
+    }
+    /* Not in the log, or a silent broker: fetching exactly at the end of a shorter log is silent too. */
+    consumer_verify_cancel(consumer);
+    return consumer_verify_log(consumer, cursor, err);
+}
+
+static bool check_waiting(struct consumer *consumer, int64_t now_ms, struct err *err)
+{
+    for (size_t i = 0; i < consumer->cursors.count; i++) {
+        struct consumer_cursor *cursor = &consumer->cursors.items[i];
+        bool is_late = cursor->state == CONSUMER_CURSOR_CHECKING && now_ms >= cursor->until_ms;
+        if (is_late && !consumer_verify_log(consumer, cursor, err)) {
+            cursor->until_ms = clock_monotonic_ms() + CONSUMER_CHECK_MS;
+            return false;
+        }
+    }
+    return true;
+}
+
+bool consumer_verify_step(struct consumer *consumer, int64_t now_ms, struct err *err)
+{
+    if (!check_waiting(consumer, now_ms, err)) {
+        return false;
+    }
+    if (consumer->checkpoint.is_active) {
+        return poll_checkpoint(consumer, now_ms, err);
+    }
+    if (now_ms >= consumer->checkpoint_at_ms) {
+        return begin_checkpoint(consumer, now_ms, err);
+    }
+    return true;
+}
