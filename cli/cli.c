@@ -16,7 +16,7 @@
 
 #define QUESTION_TIMEOUT_MS 15000
 #define MIGRATE_TIMEOUT_MS (60 * 60 * 1000)
-#define KAFKA_TIMEOUT_MS 10000
+#define KAFKA_TIMEOUT_MS 5000
 
 /* ---- Errors ------------------------------------------------------------------------------------------------- */
 
@@ -104,9 +104,14 @@ static bool open_database(struct cli *cli, const struct cli_command *command, st
     return !command->needs_schema || db_migrate_check_version(cli->db, err);
 }
 
+bool cli_has_kafka(const struct cli_settings *settings)
+{
+    return settings->kafka != NULL && settings->kafka[0] != '\0';
+}
+
 struct kafka_admin *cli_kafka_open(const struct cli_settings *settings, struct err *err)
 {
-    if (settings->kafka == NULL) {
+    if (!cli_has_kafka(settings)) {
         (void)err_set(err, ERR_PERMANENT, "kafka_missing", "the broker is not known: set --kafka (or ONCEWARD_KAFKA)");
         return NULL;
     }
@@ -202,7 +207,7 @@ static const struct cli_command *find_command(const char *const *words, struct c
 static int run(const struct cli_settings *settings, const char *const *words, FILE *out, FILE *errors)
 {
     struct err err = ERR_INIT;
-    struct cli cli = {.settings = settings};
+    struct cli cli = {.settings = settings, .out = out};
     const struct cli_command *command = find_command(words, &cli, &err);
     bool ok =
         command != NULL && (!command->needs_database || open_database(&cli, command, &err)) && command->run(&cli, &err);
@@ -251,7 +256,7 @@ static int report_mistakes(const char *mistakes, bool is_json, FILE *out, FILE *
 
 int cli_main(int argc, char *const *argv, FILE *out, FILE *errors)
 {
-    struct cli_settings settings;
+    struct cli_settings settings = {.database = NULL};
     const char *words[CLI_WORD_COUNT_MAX + 1] = {NULL};
     char *mistakes = NULL;
     size_t size = 0;

@@ -56,6 +56,7 @@ struct cli {
     const struct cli_settings *settings;
     const char *const *arguments; /* The words behind the command's name, ends in NULL. */
     struct db *db;                /* Open where the command needs it. */
+    FILE *out;                    /* For what is no document: the help. */
     struct cli_doc doc;
     bool is_unwell; /* Done, but something is not as it should be: exit code 3. */
 };
@@ -88,6 +89,9 @@ void cli_help_write(FILE *out, const char *const *words);
 
 /* The exit code of an error. */
 enum cli_exit cli_exit_of(const struct err *err);
+
+/* Whether a broker is named. */
+bool cli_has_kafka(const struct cli_settings *settings);
 
 /* The handle to the broker by the settings; NULL with err where kafka is not set or wrong. */
 struct kafka_admin *cli_kafka_open(const struct cli_settings *settings, struct err *err) MUST_CHECK;

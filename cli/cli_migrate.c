@@ -122,7 +122,7 @@ bool cli_help(struct cli *cli, struct err *err)
                        cli->arguments[0]);
     }
     if (!cli->settings->json) {
-        cli_help_write(stdout, cli->arguments);
+        cli_help_write(cli->out, cli->arguments);
         return true;
     }
     char *text = NULL;

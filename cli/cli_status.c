@@ -155,7 +155,7 @@ static void read_ends(struct cli *cli, const struct db_status_partition *partiti
 {
     struct err err = ERR_INIT;
     struct kafka_admin *admin = NULL;
-    if (cli->settings->kafka != NULL && count > 0) {
+    if (cli_has_kafka(cli->settings) && count > 0) {
         admin = cli_kafka_open(cli->settings, &err);
     }
     bool is_answering = admin != NULL;

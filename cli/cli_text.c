@@ -63,7 +63,7 @@ void cli_text_age(int64_t us, char *text, size_t size)
     } else if (s < 1) {
         text_format(text, size, "%" PRId64 " ms", us / 1000);
     } else if (s < 60) {
-        text_format(text, size, "%.1f s", (double)us / 1e6);
+        text_format(text, size, "%" PRId64 ".%" PRId64 " s", s, us / 100000 % 10);
     } else if (s < 3600) {
         text_format(text, size, "%" PRId64 " min %" PRId64 " s", s / 60, s % 60);
     } else if (s < 86400) {
@@ -102,11 +102,11 @@ static void append_safely(struct buf *buf, const char *text, size_t width_max)
             break;
         }
         /* C1 controls (U+0080 to U+009F) begin with 0xC2 and are obeyed by some terminals too. */
-        bool is_c1 = byte == 0xC2 && (unsigned char)text[1] < 0xA0;
+        bool is_c1 = byte == 0xC2 && is_continuation(text[1]) && (unsigned char)text[1] < 0xA0;
         bool is_bad = byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !is_utf8) || is_c1;
         if (is_bad) {
             buf_format(buf, "\\x%02X", is_c1 ? (unsigned char)text[1] : byte);
-            text += is_c1 && text[1] != '\0' ? 1 : 0;
+            text += is_c1 ? 1 : 0;
         } else {
             buf_char(buf, *text);
         }
