@@ -140,3 +140,16 @@ free_ports() {
         wanted=$((wanted - 1))
     done
 }
+
+# free_port_range COUNT: the first of COUNT ports in a row that nobody listens on.
+free_port_range() {
+    local first port
+    while :; do
+        first=$(free_ports 1)
+        for ((port = first + 1; port < first + $1; port++)); do
+            port_is_taken "$port" && continue 2
+        done
+        printf '%s\n' "$first"
+        return
+    done
+}

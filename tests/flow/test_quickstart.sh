@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# deploy/quickstart in a state folder and on ports of its own, with the programs of this build: what it shows is true in the
+# database, a second run changes nothing that runs, and --stop ends all of it. Argument: the folder of the programs.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+here=$root/deploy/local
+program=test_quickstart
+# shellcheck source=deploy/local/common.sh
+. "$here/common.sh"
+
+binaries=$1
+state=$(mktemp -d "${TMPDIR:-/tmp}/onceward-quickstart.XXXXXX")
+base=$(free_port_range 7)
+quickstart() { "$root/deploy/quickstart" --state "$state" --no-packages --bin "$binaries" "$@"; }
+
+clean_up() {
+    local code=$?
+    trap - EXIT
+    quickstart --stop >/dev/null 2>&1 || true
+    [ "$code" -eq 0 ] || tail -n 30 "$state"/log/*.log >&2 || true
+    rm -rf "$state"
+    exit "$code"
+}
+trap clean_up EXIT
+
+fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+shows() { grep -qE -- "$1" "$state/output" || { cat "$state/output" >&2; fail "the output does not show: $1"; }; }
+ask() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$ONCEWARD_DATABASE" -c "$1"; }
+is() { [ "$2" = "$3" ] || fail "$1: expected $3, found $2"; printf 'ok: %s: %s\n' "$1" "$2"; }
+pids() { cat "$state"/run/*.pid "$state/kafka/pid"; head -n 1 "$state/postgres/data/postmaster.pid"; }
+
+quickstart --port-base "$base" >"$state/output" 2>&1 || { cat "$state/output" >&2; fail "the first run failed"; }
+cat "$state/output"
+shows 'submit .* 200 queued'
+shows 'submit .* 200 duplicate'
+shows 'published'
+shows 'dropped'
+shows "http://127.0.0.1:$base"
+
+eval "$("$root/deploy/quickstart" --state "$state" --env)"
+is "ONCEWARD_URL" "$ONCEWARD_URL" "http://127.0.0.1:$base"
+is "ONCEWARD_KAFKA" "$ONCEWARD_KAFKA" "127.0.0.1:$((base + 5))"
+applied=$(ask 'SELECT count(*) FROM example.submissions')
+is "one effect per submission" "$applied" "$(ask 'SELECT count(*) FROM onceward.submissions')"
+is "one inbox row per effect" "$(ask 'SELECT count(*) FROM onceward.inbox')" "$applied"
+is "the copy is on the topic besides" "$(ask "SELECT sum(next_offset) FROM (SELECT DISTINCT ON (topic, partition) next_offset
+    FROM onceward.consumer_progress ORDER BY topic, partition, seq DESC) last")" "$((applied + 1))"
+is "no dead letter" "$(ask 'SELECT count(*) FROM onceward.dead_letters')" 0
+
+before=$(pids)
+quickstart >"$state/output" 2>&1 || { cat "$state/output" >&2; fail "the second run failed"; }
+is "processes after a second run" "$(pids | tr '\n' ' ')" "$(printf '%s\n' "$before" | tr '\n' ' ')"
+is "one effect per submission" "$(ask 'SELECT count(*) FROM example.submissions')" "$((2 * applied))"
+
+quickstart --stop >"$state/output" 2>&1 || { cat "$state/output" >&2; fail "--stop failed"; }
+for pid in $before; do
+    ! is_ours "$pid" "$state" || fail "process $pid still runs"
+done
+printf 'ok: nothing runs any more\n'
