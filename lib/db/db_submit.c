@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The submit transaction. Protects: the request is locked first and its
+ * documents are read by a later statement (a sub-select of the same one would
+ * keep the snapshot of before the lock and miss a document); an outbox row is
+ * written only with its submission, whose primary key is the dedup.
+ *
+ * Look-ups are LATERAL sub-selects that cannot be pulled up, so each is one
+ * index probe per request whatever the statistics say.
+ */
+#include "db/db_submit.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db_private.h"
+
+struct db_submit {
+    struct db_tx *tx;
+    const struct db_submit_key *keys;
+    size_t count;
+    struct db_submit_found found[DB_SUBMIT_COUNT_MAX];
+    struct db_document_row *documents;
+    const char *source;
+    int64_t clock_us;
+    PGresult *results[6]; /* What `found` borrows from. */
+};
+
+/* ---- begin: lock and read -------------------------------------------------------------------------------------- */
+
+/* What may be created here: one of all rivals gets it. Whoever got it after a rival's commit sees the rival's row in
+ * the next statement, because the lock is let go only after the commit can be seen. */
+static const struct db_statement CLAIM = {
+    .sql = "SELECT i.n FROM unnest($1::text[], $2::uuid[], $3::int4[]) AS i(tenant, id, n) "
+           "WHERE pg_try_advisory_xact_lock(hashtextextended(i.tenant || ' ' || i.id::text, 1))",
+    .columns = {DB_INT4},
+};
+
+/* What exists and is free. */
+static const struct db_statement LOCK = {
+    .sql = "SELECT i.n, r.type, r.data, r.fingerprint, r.created_at, t.topic, t.dataschema, t.event_bytes_max::int8 "
+           "FROM unnest($1::text[], $2::uuid[], $3::int4[]) AS i(tenant, id, n) "
+           "CROSS JOIN LATERAL (SELECT r.type, r.data, r.fingerprint, r.created_at FROM onceward.requests r "
+           "WHERE r.tenant = i.tenant AND r.request_id = i.id FOR NO KEY UPDATE SKIP LOCKED) r "
+           "LEFT JOIN LATERAL (SELECT o.topic, o.dataschema, p.event_bytes_max FROM onceward.routes o "
+           "JOIN onceward.topics p ON p.topic = o.topic WHERE o.type = r.type OFFSET 0) t ON true",
+    .columns = {DB_INT4, DB_TEXT, DB_BYTEA, DB_BYTEA, DB_TIMESTAMPTZ, DB_TEXT, DB_TEXT, DB_INT8},
+};
+
+/* What exists at all, so that what was skipped is known to be busy; and whether it is submitted. */
+static const struct db_statement LOOK = {
+    .sql = "SELECT i.n, r.request_id IS NOT NULL, s.event_id, s.submitted_at "
+           "FROM unnest($1::text[], $2::uuid[], $3::int4[]) AS i(tenant, id, n) "
+           "LEFT JOIN LATERAL (SELECT r.request_id FROM onceward.requests r "
+           "WHERE r.tenant = i.tenant AND r.request_id = i.id OFFSET 0) r ON true "
+           "LEFT JOIN LATERAL (SELECT s.event_id, s.submitted_at FROM onceward.submissions s "
+           "WHERE s.tenant = i.tenant AND s.request_id = i.id OFFSET 0) s ON true",
+    .columns = {DB_INT4, DB_BOOL, DB_UUID, DB_TIMESTAMPTZ},
+};
+
+static const struct db_statement DOCUMENTS = {
+    .sql = "SELECT i.n, d.document_id, d.name, d.media_type, d.size::int8, d.sha256 "
+           "FROM unnest($1::text[], $2::uuid[], $3::int4[]) AS i(tenant, id, n) "
+           "CROSS JOIN LATERAL (SELECT d.document_id, d.name, d.media_type, d.size, d.sha256, d.position "
+           "FROM onceward.documents d WHERE d.tenant = i.tenant AND d.request_id = i.id OFFSET 0) d "
+           "ORDER BY i.n, d.position",
+    .columns = {DB_INT4, DB_TEXT, DB_TEXT, DB_TEXT, DB_INT8, DB_BYTEA},
+};
+
+static const struct db_statement ROUTES = {
+    .sql = "SELECT i.n, t.topic, t.dataschema, t.event_bytes_max::int8 "
+           "FROM unnest($1::text[], $2::int4[]) AS i(type, n) "
+           "CROSS JOIN LATERAL (SELECT o.topic, o.dataschema, p.event_bytes_max FROM onceward.routes o "
+           "JOIN onceward.topics p ON p.topic = o.topic WHERE o.type = i.type OFFSET 0) t",
+    .columns = {DB_INT4, DB_TEXT, DB_TEXT, DB_INT8},
+};
+
+static const struct db_statement DEPLOYMENT = {
+    .sql = "SELECT source, clock_timestamp() FROM onceward.deployment",
+    .columns = {DB_TEXT, DB_TIMESTAMPTZ},
+};
+
+enum key_set { KEYS_KNOWN, KEYS_CLAIMED };
+
+static bool is_in_set(const struct db_submit_key *key, enum key_set set)
+{
+    return !key->is_fresh && (set == KEYS_KNOWN || key->create_type != NULL);
+}
+
+/* $1 tenants, $2 ids, $3 their numbers. Returns how many. */
+static size_t add_keys(struct db_params *params, const struct db_submit *submit, enum key_set set)
+{
+    size_t count = 0;
+    db_params_array_open(params, DB_TEXT);
+    for (size_t i = 0; i < submit->count; i++) {
+        if (is_in_set(&submit->keys[i], set)) {
+            db_params_text(params, submit->keys[i].tenant);
+            count++;
+        }
+    }
+    db_params_array_close(params);
+    db_params_array_open(params, DB_UUID);
+    for (size_t i = 0; i < submit->count; i++) {
+        if (is_in_set(&submit->keys[i], set)) {
+            db_params_uuid(params, submit->keys[i].request_id.bytes);
+        }
+    }
+    db_params_array_close(params);
+    db_params_array_open(params, DB_INT4);
+    for (size_t i = 0; i < submit->count; i++) {
+        if (is_in_set(&submit->keys[i], set)) {
+            db_params_int4(params, (int32_t)i);
+        }
+    }
+    db_params_array_close(params);
+    return count;
+}
+
+static size_t add_types(struct db_params *params, const struct db_submit *submit)
+{
+    size_t count = 0;
+    db_params_array_open(params, DB_TEXT);
+    for (size_t i = 0; i < submit->count; i++) {
+        if (submit->keys[i].create_type != NULL) {
+            db_params_text(params, submit->keys[i].create_type);
+            count++;
+        }
+    }
+    db_params_array_close(params);
+    db_params_array_open(params, DB_INT4);
+    for (size_t i = 0; i < submit->count; i++) {
+        if (submit->keys[i].create_type != NULL) {
+            db_params_int4(params, (int32_t)i);
+        }
+    }
+    db_params_array_close(params);
+    return count;
+}
+
+static void read_route(struct db_submit_found *found, const PGresult *result, int row, int column)
+{
+    found->topic = db_get_text_or_null(result, row, column);
+    found->dataschema = db_get_text_or_null(result, row, column + 1);
+    found->event_bytes_max = found->topic == NULL ? 0 : db_get_int8(result, row, column + 2);
+}
+
+static struct db_submit_found *found_of(struct db_submit *submit, const PGresult *result, int row)
+{
+    int32_t index = db_get_int4(result, row, 0);
+    assert(index >= 0 && (size_t)index < submit->count);
+    return &submit->found[index];
+}
+
+static void read_claimed(struct db_submit *submit, const PGresult *result)
+{
+    for (size_t i = 0; i < submit->count; i++) {
+        submit->found[i].is_busy = is_in_set(&submit->keys[i], KEYS_CLAIMED);
+    }
+    for (int row = 0; row < db_result_rows(result); row++) {
+        found_of(submit, result, row)->is_busy = false;
+    }
+}
+
+static void read_locked(struct db_submit *submit, const PGresult *result)
+{
+    for (int row = 0; row < db_result_rows(result); row++) {
+        struct db_submit_found *found = found_of(submit, result, row);
+        found->exists = true;
+        found->type = db_get_text(result, row, 1);
+        found->data = db_get_bytes(result, row, 2);
+        found->fingerprint = db_get_bytes(result, row, 3);
+        found->created_us = db_get_timestamptz(result, row, 4);
+        read_route(found, result, row, 5);
+    }
+}
+
+/* A row that exists by now and was not locked before is somebody else's at the moment. */
+static void read_looked_at(struct db_submit *submit, const PGresult *result)
+{
+    for (int row = 0; row < db_result_rows(result); row++) {
+        struct db_submit_found *found = found_of(submit, result, row);
+        found->is_busy = found->is_busy || (db_get_bool(result, row, 1) && !found->exists);
+        if (!db_is_null(result, row, 2)) {
+            found->is_submitted = true;
+            memcpy(found->event_id.bytes, db_get_uuid(result, row, 2), UUID_SIZE);
+            found->submitted_us = db_get_timestamptz(result, row, 3);
+        }
+    }
+}
+
+static bool read_documents(struct db_submit *submit, const PGresult *result, struct err *err)
+{
+    int count = db_result_rows(result);
+    submit->documents = calloc((size_t)count + 1, sizeof *submit->documents);
+    if (submit->documents == NULL) {
+        return err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for %d documents", count);
+    }
+    for (int row = 0; row < count; row++) {
+        struct db_submit_found *found = found_of(submit, result, row);
+        struct bytes hash = db_get_bytes(result, row, 5);
+        assert(hash.size == DB_SHA256_SIZE);
+        submit->documents[row] = (struct db_document_row){.document_id = db_get_text(result, row, 1),
+                                                          .name = db_get_text(result, row, 2),
+                                                          .media_type = db_get_text(result, row, 3),
+                                                          .size = db_get_int8(result, row, 4),
+                                                          .sha256 = hash.data};
+        if (found->document_count++ == 0) {
+            found->documents = &submit->documents[row];
+        }
+    }
+    return true;
+}
+
+static void read_routes(struct db_submit *submit, const PGresult *result)
+{
+    for (int row = 0; row < db_result_rows(result); row++) {
+        struct db_submit_found *found = found_of(submit, result, row);
+        if (!found->exists) {
+            read_route(found, result, row, 1);
+        }
+    }
+}
+
+/* The calls of the first flush; what nobody needs is left out. */
+enum begin_call { CALL_CLAIM, CALL_LOCK, CALL_LOOK, CALL_DOCUMENTS, CALL_ROUTES, CALL_DEPLOYMENT, CALL_COUNT };
+
+static bool read_results(struct db_submit *submit, struct err *err)
+{
+    if (submit->results[CALL_CLAIM] != NULL) {
+        read_claimed(submit, submit->results[CALL_CLAIM]);
+    }
+    if (submit->results[CALL_LOCK] != NULL) {
+        read_locked(submit, submit->results[CALL_LOCK]);
+        read_looked_at(submit, submit->results[CALL_LOOK]);
+        if (!read_documents(submit, submit->results[CALL_DOCUMENTS], err)) {
+            return false;
+        }
+    }
+    if (submit->results[CALL_ROUTES] != NULL) {
+        read_routes(submit, submit->results[CALL_ROUTES]);
+    }
+    if (db_result_rows(submit->results[CALL_DEPLOYMENT]) != 1) {
+        return err_set(err, ERR_FATAL, "unexpected_shape", "onceward.deployment does not have its one row");
+    }
+    submit->source = db_get_text(submit->results[CALL_DEPLOYMENT], 0, 0);
+    submit->clock_us = db_get_timestamptz(submit->results[CALL_DEPLOYMENT], 0, 1);
+    return true;
+}
+
+static void submit_free(struct db_submit *submit)
+{
+    for (size_t i = 0; i < CALL_COUNT; i++) {
+        db_result_clear(&submit->results[i]);
+    }
+    free(submit->documents);
+    free(submit);
+}
+
+static bool run_begin(struct db *db, struct db_submit *submit, struct err *err)
+{
+    static const struct db_statement *const statements[CALL_COUNT] = {&CLAIM,     &LOCK,   &LOOK,
+                                                                      &DOCUMENTS, &ROUTES, &DEPLOYMENT};
+    DB_PARAMS(claimed);
+    DB_PARAMS(known);
+    DB_PARAMS(types);
+    bool has_claimed = add_keys(&claimed, submit, KEYS_CLAIMED) > 0;
+    bool has_known = add_keys(&known, submit, KEYS_KNOWN) > 0;
+    bool has_types = add_types(&types, submit) > 0;
+    const struct db_params *const params[CALL_COUNT] = {&claimed, &known, &known, &known, &types, NULL};
+    const bool is_wanted[CALL_COUNT] = {has_claimed, has_known, has_known, has_known, has_types, true};
+    struct db_call calls[CALL_COUNT];
+    size_t places[CALL_COUNT];
+    size_t count = 0;
+    for (size_t i = 0; i < CALL_COUNT; i++) {
+        if (is_wanted[i]) {
+            places[count] = i;
+            calls[count++] = (struct db_call){.statement = statements[i], .params = params[i]};
+        }
+    }
+    if (!db_exec_begin(db, calls, count, &submit->tx, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        submit->results[places[i]] = calls[i].result;
+    }
+    return read_results(submit, err);
+}
+
+bool db_submit_begin(struct db *db, const struct db_submit_key *keys, size_t count, struct db_submit **ret_submit,
+                     struct err *err)
+{
+    assert(count > 0 && count <= DB_SUBMIT_COUNT_MAX);
+    struct db_submit *submit = calloc(1, sizeof *submit);
+    if (submit == NULL) {
+        return err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for a batch");
+    }
+    submit->keys = keys;
+    submit->count = count;
+    if (!run_begin(db, submit, err)) {
+        db_submit_rollback(&submit);
+        return false;
+    }
+    *ret_submit = submit;
+    return true;
+}
+
+const struct db_submit_found *db_submit_found(const struct db_submit *submit, size_t index)
+{
+    assert(index < submit->count);
+    return &submit->found[index];
+}
+
+const char *db_submit_source(const struct db_submit *submit)
+{
+    return submit->source;
+}
+
+int64_t db_submit_clock_us(const struct db_submit *submit)
+{
+    return submit->clock_us;
+}
+
+/* ---- commit: write --------------------------------------------------------------------------------------------- */
+
+static const struct db_statement INSERT_REQUESTS = {
+    .sql = "INSERT INTO onceward.requests (tenant, request_id, type, data, fingerprint, created_at) "
+           "SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bytea[], $5::bytea[], $6::timestamptz[])",
+};
+
+static const struct db_statement INSERT_DOCUMENTS = {
+    .sql = "INSERT INTO onceward.documents (tenant, request_id, document_id, position, name, media_type, size, sha256, "
+           "content, created_at) "
+           "SELECT i.*, clock_timestamp() FROM unnest($1::text[], $2::uuid[], $3::text[], $4::int4[], $5::text[], "
+           "$6::text[], $7::int4[], $8::bytea[], $9::bytea[]) AS i",
+};
+
+/* The guarantee: the outbox row is there if and only if its submission is, and the primary key lets one in. */
+static const struct db_statement INSERT_EVENTS = {
+    .sql = "WITH item AS (SELECT * FROM unnest($1::text[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::text[], "
+           "$6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[], $12::int4[]) AS "
+           "i(tenant, request_id, event_id, submitted_at, topic, type, source, dataschema, traceparent, key, value, n)), "
+           "queued AS (INSERT INTO onceward.submissions (tenant, request_id, event_id, submitted_at) "
+           "SELECT tenant, request_id, event_id, submitted_at FROM item ORDER BY n ON CONFLICT DO NOTHING "
+           "RETURNING tenant, request_id, event_id) "
+           "INSERT INTO onceward.outbox (tenant, event_id, topic, key, type, source, subject, time, content_type, "
+           "dataschema, traceparent, value) "
+           "SELECT i.tenant, i.event_id, i.topic, i.key, i.type, i.source, i.key, i.submitted_at, 'application/json', "
+           "i.dataschema, i.traceparent, i.value FROM item i JOIN queued q USING (event_id) ORDER BY i.n "
+           "RETURNING event_id",
+    .columns = {DB_UUID},
+};
+
+typedef void add_element(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write);
+
+static void add_tenant(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write)
+{
+    db_params_text(params, submit->keys[write->index].tenant);
+}
+
+static void add_request_id(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write)
+{
+    db_params_uuid(params, submit->keys[write->index].request_id.bytes);
+}
+
+static void add_type(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write)
+{
+    db_params_text(params, submit->keys[write->index].create_type);
+}
+
+static void add_data(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write)
+{
+    (void)submit;
+    db_params_bytea(params, write->data);
+}
+
+static void add_fingerprint(struct db_params *params, const struct db_submit *submit,
+                            const struct db_submit_write *write)
+{
+    (void)submit;
+    db_params_bytea(params, (struct bytes){write->fingerprint, DB_SHA256_SIZE});
+}
+
+static void add_created(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write)
+{
+    (void)submit;
+    db_params_timestamptz(params, write->created_us);
+}
+
+static void add_event_id(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write)
+{
+    (void)submit;
+    db_params_uuid(params, write->event_id.bytes);
+}
+
+static void add_submitted(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write)
+{
+    (void)submit;
+    db_params_timestamptz(params, write->submitted_us);
+}
+
+#define ADD_EVENT_TEXT(member)                                                                                         \
+    static void add_event_##member(struct db_params *params, const struct db_submit *submit,                           \
+                                   const struct db_submit_write *write)                                                \
+    {                                                                                                                  \
+        (void)submit;                                                                                                  \
+        db_params_text(params, write->event->member);                                                                  \
+    }
+ADD_EVENT_TEXT(topic)
+ADD_EVENT_TEXT(type)
+ADD_EVENT_TEXT(source)
+ADD_EVENT_TEXT(dataschema)
+ADD_EVENT_TEXT(traceparent)
+ADD_EVENT_TEXT(key)
+
+static void add_value(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write)
+{
+    (void)submit;
+    db_params_bytea(params, write->event->value);
+}
+
+static void add_number(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write)
+{
+    (void)submit;
+    db_params_int4(params, (int32_t)write->index);
+}
+
+/* A parameter that is an array with one element per write. */
+struct column {
+    enum db_type type;
+    add_element *add;
+};
+
+static const struct column request_columns[] = {
+    {DB_TEXT, add_tenant}, {DB_UUID, add_request_id},   {DB_TEXT, add_type},
+    {DB_BYTEA, add_data},  {DB_BYTEA, add_fingerprint}, {DB_TIMESTAMPTZ, add_created},
+};
+
+static const struct column event_columns[] = {
+    {DB_TEXT, add_tenant},       {DB_UUID, add_request_id},  {DB_UUID, add_event_id},
+    {DB_TIMESTAMPTZ, add_submitted}, {DB_TEXT, add_event_topic}, {DB_TEXT, add_event_type},
+    {DB_TEXT, add_event_source}, {DB_TEXT, add_event_dataschema}, {DB_TEXT, add_event_traceparent},
+    {DB_TEXT, add_event_key},    {DB_BYTEA, add_value},      {DB_INT4, add_number},
+};
+
+static bool creates(const struct db_submit_write *write)
+{
+    return write->creates;
+}
+
+static bool queues(const struct db_submit_write *write)
+{
+    return write->event != NULL;
+}
+
+struct writes {
+    const struct db_submit *submit;
+    const struct db_submit_write *items;
+    size_t count;
+};
+
+static size_t add_columns(struct db_params *params, const struct writes *writes,
+                          bool (*is_meant)(const struct db_submit_write *write), const struct column *columns,
+                          size_t column_count)
+{
+    size_t count = 0;
+    for (size_t c = 0; c < column_count; c++) {
+        count = 0;
+        db_params_array_open(params, columns[c].type);
+        for (size_t i = 0; i < writes->count; i++) {
+            if (is_meant(&writes->items[i])) {
+                columns[c].add(params, writes->submit, &writes->items[i]);
+                count++;
+            }
+        }
+        db_params_array_close(params);
+    }
+    return count;
+}
+
+/* A document's member for the column with this number. */
+static void add_document_member(struct db_params *params, const struct writes *writes, size_t column, size_t write,
+                                size_t document)
+{
+    const struct db_submit_key *key = &writes->submit->keys[writes->items[write].index];
+    const struct db_submit_document *item = &writes->items[write].documents[document];
+    size_t before = writes->submit->found[writes->items[write].index].document_count;
+    switch (column) {
+    case 0: db_params_text(params, key->tenant); break;
+    case 1: db_params_uuid(params, key->request_id.bytes); break;
+    case 2: db_params_text(params, item->row.document_id); break;
+    case 3: db_params_int4(params, (int32_t)(before + document + 1)); break;
+    case 4: db_params_text(params, item->row.name); break;
+    case 5: db_params_text(params, item->row.media_type); break;
+    case 6: db_params_int4(params, (int32_t)item->row.size); break;
+    case 7: db_params_bytea(params, (struct bytes){item->row.sha256, DB_SHA256_SIZE}); break;
+    case 8: db_params_bytea(params, item->content); break;
+    default: assert(!"no such column"); break;
+    }
+}
+
+static size_t add_documents(struct db_params *params, const struct writes *writes)
+{
+    static const enum db_type types[] = {DB_TEXT, DB_UUID, DB_TEXT,  DB_INT4, DB_TEXT,
+                                         DB_TEXT, DB_INT4, DB_BYTEA, DB_BYTEA};
+    size_t count = 0;
+    for (size_t c = 0; c < sizeof types / sizeof *types; c++) {
+        count = 0;
+        db_params_array_open(params, types[c]);
+        for (size_t i = 0; i < writes->count; i++) {
+            for (size_t d = 0; d < writes->items[i].document_count; d++, count++) {
+                add_document_member(params, writes, c, i, d);
+            }
+        }
+        db_params_array_close(params);
+    }
+    return count;
+}
+
+/* Which writes' events came back. Both are few, and the usual case finds each at its first look. */
+static void mark_queued(const PGresult *result, const struct db_submit_write *writes, size_t count, bool *ret_was_queued)
+{
+    size_t next = 0;
+    for (int row = 0; row < db_result_rows(result); row++) {
+        const unsigned char *event_id = db_get_uuid(result, row, 0);
+        for (size_t tried = 0; tried < count; tried++, next++) {
+            const struct db_submit_write *write = &writes[next % count];
+            if (write->event != NULL && memcmp(write->event_id.bytes, event_id, UUID_SIZE) == 0) {
+                ret_was_queued[next % count] = true;
+                break;
+            }
+        }
+    }
+}
+
+enum db_tx_outcome db_submit_commit(struct db_submit **submitp, const struct db_submit_write *writes, size_t count,
+                                    bool *ret_was_queued, struct err *err)
+{
+    struct db_submit *submit = *submitp;
+    assert(submit != NULL && count > 0 && count <= submit->count);
+    const struct writes all = {submit, writes, count};
+    DB_PARAMS(requests);
+    DB_PARAMS(documents);
+    DB_PARAMS(events);
+    struct db_call calls[3];
+    size_t call_count = 0;
+    if (add_columns(&requests, &all, creates, request_columns, sizeof request_columns / sizeof *request_columns) > 0) {
+        calls[call_count++] = (struct db_call){.statement = &INSERT_REQUESTS, .params = &requests};
+    }
+    if (add_documents(&documents, &all) > 0) {
+        calls[call_count++] = (struct db_call){.statement = &INSERT_DOCUMENTS, .params = &documents};
+    }
+    bool has_events = add_columns(&events, &all, queues, event_columns, sizeof event_columns / sizeof *event_columns) > 0;
+    if (has_events) {
+        calls[call_count++] = (struct db_call){.statement = &INSERT_EVENTS, .params = &events};
+    }
+    memset(ret_was_queued, 0, count * sizeof *ret_was_queued);
+    enum db_tx_outcome outcome = db_exec_commit(&submit->tx, calls, call_count, err);
+    if (outcome == DB_TX_COMMITTED) {
+        if (has_events) {
+            mark_queued(calls[call_count - 1].result, writes, count, ret_was_queued);
+        }
+        db_calls_clear(calls, call_count);
+    }
+    submit_free(submit);
+    *submitp = NULL;
+    return outcome;
+}
+
+void db_submit_rollback(struct db_submit **submitp)
+{
+    struct db_submit *submit = *submitp;
+    *submitp = NULL;
+    if (submit != NULL) {
+        db_tx_rollback(&submit->tx);
+        submit_free(submit);
+    }
+}
