@@ -321,6 +321,17 @@ int64_t db_submit_clock_us(const struct db_submit *submit)
     return submit->clock_us;
 }
 
+bool db_submit_read_clock(struct db *db, int64_t *ret_clock_us, struct err *err)
+{
+    static const struct db_statement CLOCK = {.sql = "SELECT clock_timestamp()", .columns = {DB_TIMESTAMPTZ}};
+    DB_RESULT(result);
+    if (!db_exec_row(db, &CLOCK, NULL, &result, err)) {
+        return false;
+    }
+    *ret_clock_us = db_get_timestamptz(result, 0, 0);
+    return true;
+}
+
 /* ---- commit: write --------------------------------------------------------------------------------------------- */
 
 static const struct db_statement INSERT_REQUESTS = {

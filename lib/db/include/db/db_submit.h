@@ -67,6 +67,9 @@ const struct db_submit_found *db_submit_found(const struct db_submit *submit, si
 const char *db_submit_source(const struct db_submit *submit); /* The deployment's ce_source. */
 int64_t db_submit_clock_us(const struct db_submit *submit);   /* The database's clock when it was read. */
 
+/* The same outside a batch. */
+bool db_submit_read_clock(struct db *db, int64_t *ret_clock_us, struct err *err) MUST_CHECK;
+
 struct db_submit_document {
     struct db_document_row row;
     struct bytes content;

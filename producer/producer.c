@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opens and closes the parts in the order in which they lean on each other:
+ * the server first hears no more, then what waits is finished.
+ */
+#include "producer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "http/health.h"
+#include "http/http_server.h"
+#include "http/metrics.h"
+#include "producer_routes.h"
+
+#define DRAIN_MS 20000
+
+static bool open_server(struct producer *producer, struct err *err)
+{
+    const struct producer_settings *settings = producer->settings;
+    char listen[CONFIG_HOST_SIZE + 16];
+    bool is_v6 = strchr(settings->listen.host, ':') != NULL;
+    if (!text_format(listen, sizeof listen, is_v6 ? "[%s]:%d" : "%s:%d", settings->listen.host, settings->listen.port)) {
+        return err_set(err, ERR_PERMANENT, "listen_invalid", "the listen address is too long");
+    }
+    size_t route_count = 0;
+    struct http_options options = {
+        .listen = listen,
+        .routes = producer_routes(settings, &route_count),
+        .context = producer,
+        .limits = http_limits_default,
+        .metrics = producer->metrics,
+    };
+    options.route_count = route_count;
+    options.limits.connection_count_max = (size_t)settings->connection_count_max;
+    options.limits.bodies_size_max = settings->bodies_bytes_max;
+    producer->server = http_server_open(&options, err);
+    return producer->server != NULL;
+}
+
+static bool make_url(struct producer *producer, struct err *err)
+{
+    const struct producer_settings *settings = producer->settings;
+    bool is_v6 = strchr(settings->listen.host, ':') != NULL;
+    bool is_whole = settings->public_url != NULL
+                        ? text_copy(producer->public_url, sizeof producer->public_url, settings->public_url)
+                        : text_format(producer->public_url, sizeof producer->public_url,
+                                      is_v6 ? "http://[%s]:%d" : "http://%s:%d", settings->listen.host,
+                                      settings->listen.port);
+    return is_whole || err_set(err, ERR_PERMANENT, "public_url_invalid", "the public URL is too long");
+}
+
+static bool open_parts(struct producer *producer, struct err *err)
+{
+    producer->metrics = metrics_new();
+    producer->health = producer->metrics == NULL ? NULL : health_new("onceward-producer", producer->metrics, 0);
+    producer->hint = producer_hint_new(&producer->settings->relay_hints);
+    if (producer->health == NULL || producer->hint == NULL) {
+        return err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for the producer");
+    }
+    health_set_unready(producer->health, "database", "not connected yet");
+    const struct producer_batch_options batch = {.settings = producer->settings,
+                                                 .public_url = producer->public_url,
+                                                 .hint = producer->hint,
+                                                 .health = producer->health,
+                                                 .metrics = producer->metrics};
+    const struct producer_reader_options reader = {.settings = producer->settings,
+                                                   .public_url = producer->public_url,
+                                                   .hint = producer->hint,
+                                                   .health = producer->health};
+    producer->batch = producer_batch_new(&batch, err);
+    producer->reader = producer->batch == NULL ? NULL : producer_reader_new(&reader, err);
+    return producer->reader != NULL && open_server(producer, err);
+}
+
+struct producer *producer_open(const struct producer_settings *settings, struct err *err)
+{
+    struct producer *producer = calloc(1, sizeof *producer);
+    if (producer == NULL) {
+        err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for the producer");
+        return NULL;
+    }
+    producer->settings = settings;
+    if (!make_url(producer, err) || !open_parts(producer, err)) {
+        producer_close(&producer);
+    }
+    return producer;
+}
+
+int producer_port(const struct producer *producer)
+{
+    return http_server_port(producer->server);
+}
+
+void producer_close(struct producer **producerp)
+{
+    struct producer *producer = *producerp;
+    *producerp = NULL;
+    if (producer == NULL) {
+        return;
+    }
+    if (producer->server != NULL) {
+        http_server_stop(producer->server, DRAIN_MS);
+    }
+    producer_reader_free(&producer->reader);
+    producer_batch_free(&producer->batch);
+    http_server_free(&producer->server);
+    producer_hint_free(&producer->hint);
+    health_free(&producer->health);
+    metrics_free(&producer->metrics);
+    free(producer);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One call that writes: create, add a document, submit, or all three. It owns
+ * its exchange until it answers it, exactly once, and is gone with that.
+ */
+#ifndef PRODUCER_ITEM_H
+#define PRODUCER_ITEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/uuid.h"
+#include "db/db_submit.h"
+#include "producer_queue.h"
+
+struct http_exchange;
+struct http_problem;
+
+#define PRODUCER_NAME_SIZE 256
+#define PRODUCER_TRACEPARENT_SIZE 56
+
+enum producer_item_kind {
+    PRODUCER_CREATE,     /* POST /requests, PUT /requests/{id}. */
+    PRODUCER_DOCUMENT,   /* POST /requests/{id}/documents. */
+    PRODUCER_SUBMIT,     /* POST /requests/{id}/submit. */
+    PRODUCER_SUBMISSION, /* POST /submissions. */
+};
+
+/* A document that a caller gave. Its content is in the exchange's body or in decoded. */
+struct producer_document {
+    char document_id[PRODUCER_NAME_SIZE];
+    char name[PRODUCER_NAME_SIZE];
+    char media_type[PRODUCER_NAME_SIZE];
+    struct bytes content;
+    struct buf decoded;
+    unsigned char sha256[DB_SHA256_SIZE];
+};
+
+struct producer_item {
+    struct producer_entry entry;
+    struct http_exchange *exchange;
+    enum producer_item_kind kind;
+    const char *tenant;
+    struct uuid request_id;
+    bool is_id_minted; /* By us, for this call. */
+    char *type;        /* When it may create; else NULL. */
+    struct bytes data; /* The caller's bytes inside the exchange's body. */
+    unsigned char fingerprint[DB_SHA256_SIZE];
+    struct producer_document *documents;
+    size_t document_count;
+    char traceparent[PRODUCER_TRACEPARENT_SIZE]; /* "": none. */
+    /* Minted for each attempt, but kept while an attempt's outcome is not known. */
+    struct uuid event_id;
+    int64_t now_us;
+    bool is_in_doubt;
+    int attempt; /* That failed. */
+    int busy_count;
+    int64_t started_ms;
+    struct producer_item *follower; /* The same submit once more, in the same batch. */
+};
+
+/* NULL only when memory is out. */
+struct producer_item *producer_item_new(struct http_exchange *exchange, enum producer_item_kind kind, const char *tenant);
+
+/* Without an answer: the exchange is the caller's again. */
+void producer_item_free(struct producer_item **itemp);
+
+/* Bytes that this item brings along; what is large does not go with others. */
+size_t producer_item_size(const struct producer_item *item);
+
+bool producer_item_wants_submit(const struct producer_item *item);
+
+/* Each answers and frees. The body is taken. location: also a Location header when it is not NULL. */
+void producer_item_answer(struct producer_item **itemp, int status, struct buf *body, const char *location);
+void producer_item_refuse(struct producer_item **itemp, const struct http_problem *problem, const char *detail);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of routes, and what all handlers share.
+ */
+#include "producer_routes.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "http/health.h"
+#include "http/http_problem.h"
+#include "http/http_query.h"
+#include "http/http_server.h"
+#include "producer.h"
+#include "producer_problem.h"
+#include "wire/wire_write.h"
+
+#define BODY_SMALL 256         /* Of a call that takes no body or an empty object. */
+#define BODY_ENVELOPE 65536    /* What stands around data or a document. */
+
+static void handle_livez(void *context, struct http_exchange *exchange)
+{
+    health_answer_livez(((struct producer *)context)->health, exchange);
+}
+
+static void handle_readyz(void *context, struct http_exchange *exchange)
+{
+    health_answer_readyz(((struct producer *)context)->health, exchange);
+}
+
+static void handle_metrics(void *context, struct http_exchange *exchange)
+{
+    health_answer_metrics(((struct producer *)context)->health, exchange);
+}
+
+static void handle_root(void *context, struct http_exchange *exchange);
+
+static struct http_route routes[] = {
+    {"GET", "/", 0, handle_root},
+    {"GET", "/livez", 0, handle_livez},
+    {"GET", "/readyz", 0, handle_readyz},
+    {"GET", "/metrics", 0, handle_metrics},
+    {"POST", "/requests", 0, producer_requests_create},
+    {"GET", "/requests", 0, producer_requests_list},
+    {"PUT", "/requests/{id}", 0, producer_requests_put},
+    {"GET", "/requests/{id}", 0, producer_requests_get},
+    {"POST", "/requests/{id}/documents", 0, producer_documents_add},
+    {"GET", "/requests/{id}/documents/{document_id}", 0, producer_documents_get},
+    {"POST", "/requests/{id}/submit", BODY_SMALL, producer_submissions_submit},
+    {"POST", "/submissions", 0, producer_submissions_create},
+    {"POST", "/events/run", BODY_SMALL, producer_events_run},
+    {"GET", "/events", 0, producer_events_list},
+    {"GET", "/events/{event_id}", 0, producer_events_get},
+    {"GET", "/deliveries", 0, producer_events_deliveries},
+};
+
+#define ROUTE_COUNT (sizeof routes / sizeof *routes)
+
+static size_t body_size_max(const struct http_route *route, const struct producer_settings *settings)
+{
+    if (route->handle == producer_requests_create || route->handle == producer_requests_put) {
+        return settings->data_bytes_max + BODY_ENVELOPE;
+    }
+    if (route->handle == producer_documents_add) {
+        return settings->document_bytes_max / 3 * 4 + BODY_ENVELOPE;
+    }
+    return route->handle == producer_submissions_create ? settings->submission_bytes_max : route->body_size_max;
+}
+
+const struct http_route *producer_routes(const struct producer_settings *settings, size_t *ret_count)
+{
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        routes[i].body_size_max = body_size_max(&routes[i], settings);
+    }
+    *ret_count = ROUTE_COUNT;
+    return routes;
+}
+
+/* What this is, and every limit by its name. */
+static void handle_root(void *context, struct http_exchange *exchange)
+{
+    const struct producer_settings *settings = ((struct producer *)context)->settings;
+    struct buf buf;
+    buf_init(&buf, 16384);
+    struct wire_writer writer = wire_write_begin(&buf);
+    wire_write_object(&writer, NULL);
+    wire_write_text(&writer, "name", "onceward-producer");
+    wire_write_text(&writer, "version", ONCEWARD_VERSION);
+    wire_write_object(&writer, "limits");
+    wire_write_int(&writer, "data_bytes_max", (int64_t)settings->data_bytes_max);
+    wire_write_int(&writer, "document_bytes_max", (int64_t)settings->document_bytes_max);
+    wire_write_int(&writer, "document_count_max", settings->document_count_max);
+    wire_write_int(&writer, "request_bytes_max", (int64_t)settings->request_bytes_max);
+    wire_write_int(&writer, "submission_bytes_max", (int64_t)settings->submission_bytes_max);
+    wire_write_int(&writer, "bodies_bytes_max", (int64_t)settings->bodies_bytes_max);
+    wire_write_int(&writer, "head_bytes_max", (int64_t)http_limits_default.head_size_max);
+    wire_write_int(&writer, "header_timeout_ms", http_limits_default.header_timeout_ms);
+    wire_write_int(&writer, "body_timeout_ms", http_limits_default.body_timeout_ms);
+    wire_write_int(&writer, "page_count_max", PRODUCER_PAGE_MAX);
+    wire_write_object_end(&writer);
+    wire_write_array(&writer, "routes");
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        char text[100];
+        bool is_whole = text_format(text, sizeof text, "%s %s", routes[i].method, routes[i].pattern);
+        wire_write_text(&writer, NULL, is_whole ? text : routes[i].pattern);
+    }
+    wire_write_array_end(&writer);
+    wire_write_object_end(&writer);
+    buf_char(&buf, '\n');
+    http_respond_text(exchange, 200, "application/json", buf.data);
+    buf_done(&buf);
+}
+
+void producer_routes_refuse(struct http_exchange *exchange, const struct err *err, const char *accept)
+{
+    const struct http_problem *problem = producer_problem_of(err);
+    const struct http_header header = {"Accept-Post", accept};
+    http_respond_problem(exchange, problem, problem->status == 415 && accept != NULL ? &header : NULL, "%s", err->text);
+}
+
+bool producer_routes_id(struct http_exchange *exchange, struct uuid *ret_id)
+{
+    const char *text = http_exchange_request(exchange)->params[0];
+    if (uuid_from_text(text, strlen(text), ret_id)) {
+        return true;
+    }
+    http_respond_problem(exchange, producer_problem("request_not_found"), NULL, "no request has this id");
+    return false;
+}
+
+bool producer_routes_no_query(struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    struct http_query query;
+    struct err err = ERR_INIT;
+    if (http_query_parse(http_exchange_request(exchange)->query, allowed, &query, &err)) {
+        return true;
+    }
+    producer_routes_refuse(exchange, &err, NULL);
+    return false;
+}
+
+bool producer_routes_no_key(struct http_exchange *exchange)
+{
+    if (http_request_header(http_exchange_request(exchange), "idempotency-key", NULL) == NULL) {
+        return true;
+    }
+    http_respond_problem(exchange, producer_problem("idempotency_key_unsupported"), NULL,
+                         "nothing was done, since the key would protect nothing; send the call without it and with "
+                         "your own request id (PUT /requests/{id}, or \"id\" in POST /submissions), which does");
+    return false;
+}
+
+bool producer_routes_limit(const char *text, int *ret_limit, struct err *err)
+{
+    int64_t limit = PRODUCER_PAGE_DEFAULT;
+    if (text != NULL && (!text_to_int64(text, &limit) || limit < 1 || limit > PRODUCER_PAGE_MAX)) {
+        return err_set(err, ERR_PERMANENT, "query_invalid", "limit must be a number from 1 to %d", PRODUCER_PAGE_MAX);
+    }
+    *ret_limit = (int)limit;
+    return true;
+}
+
+bool producer_routes_choice(const char *name, const char *text, const char *const *names, int *ret_index,
+                            struct err *err)
+{
+    struct buf all;
+    buf_init(&all, 256);
+    for (int i = 0; names[i] != NULL; i++) {
+        if (strcmp(names[i], text) == 0) {
+            buf_done(&all);
+            *ret_index = i;
+            return true;
+        }
+        buf_format(&all, "%s%s", i == 0 ? "" : ", ", names[i]);
+    }
+    err_set(err, ERR_PERMANENT, "query_invalid", "%s is unknown; allowed are: %s", name, all.data);
+    buf_done(&all);
+    return false;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of routes, and the handlers it names. Each handler runs on the
+ * server's loop and hands its exchange over, or answers at once.
+ */
+#ifndef PRODUCER_ROUTES_H
+#define PRODUCER_ROUTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/uuid.h"
+#include "producer_settings.h"
+
+struct http_exchange;
+struct http_request;
+struct http_route;
+
+/* The table with the limits of these settings. Static; one producer per process. */
+const struct http_route *producer_routes(const struct producer_settings *settings, size_t *ret_count);
+
+/* producer_requests.c */
+void producer_requests_create(void *context, struct http_exchange *exchange);
+void producer_requests_put(void *context, struct http_exchange *exchange);
+void producer_requests_get(void *context, struct http_exchange *exchange);
+void producer_requests_list(void *context, struct http_exchange *exchange);
+
+/* producer_documents.c */
+void producer_documents_add(void *context, struct http_exchange *exchange);
+void producer_documents_get(void *context, struct http_exchange *exchange);
+
+/* producer_submissions.c */
+void producer_submissions_submit(void *context, struct http_exchange *exchange);
+void producer_submissions_create(void *context, struct http_exchange *exchange);
+
+/* producer_events.c */
+void producer_events_run(void *context, struct http_exchange *exchange);
+void producer_events_list(void *context, struct http_exchange *exchange);
+void producer_events_get(void *context, struct http_exchange *exchange);
+void producer_events_deliveries(void *context, struct http_exchange *exchange);
+
+/* ---- for the handlers: producer_routes.c ---- */
+
+/* Answers with the problem of err and its text; 415 carries Accept-Post (accept may be NULL). */
+void producer_routes_refuse(struct http_exchange *exchange, const struct err *err, const char *accept);
+
+/* The id in the path. False when it has been answered with 404. */
+bool producer_routes_id(struct http_exchange *exchange, struct uuid *ret_id);
+
+/* False when it has been answered: the route takes no query. */
+bool producer_routes_no_query(struct http_exchange *exchange);
+
+/* A call that writes must not believe itself protected by a key that is not honoured. False: answered. */
+bool producer_routes_no_key(struct http_exchange *exchange);
+
+#define PRODUCER_PAGE_DEFAULT 100
+#define PRODUCER_PAGE_MAX 1000
+
+/* "limit" of a page. NULL is the default. */
+bool producer_routes_limit(const char *text, int *ret_limit, struct err *err);
+
+/* The place of text in names (which ends in NULL); the error names them all. */
+bool producer_routes_choice(const char *name, const char *text, const char *const *names, int *ret_index,
+                            struct err *err);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of settings, and the mistakes that lie between settings.
+ */
+#include "producer_settings.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "domain/identity.h"
+
+#define AT(member) .offset = offsetof(struct producer_settings, member)
+#define MIB (1024 * 1024)
+
+static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
+
+static const struct config_setting settings[] = {
+    {.name = "database", .type = CONFIG_CONNINFO, AT(database), .is_required = true, .section = "Postgres",
+     .doc = "Where submissions are kept, as libpq takes it. A primary is needed."},
+    {.name = "database_is_pooled", .type = CONFIG_BOOL, AT(database_is_pooled), .preset = "off", .section = "Postgres",
+     .doc = "A pooler in transaction mode stands before the database: nothing is prepared."},
+    {.name = "batchers", .type = CONFIG_INT, AT(batchers), .preset = "2", .min = 1, .max = 16, .section = "Postgres",
+     .doc = "Connections that write; each puts whatever waits into one transaction."},
+    {.name = "large_writers", .type = CONFIG_INT, AT(large_writers), .preset = "2", .min = 1, .max = 16,
+     .section = "Postgres", .doc = "Connections that write bodies over 64 KiB, one at a time each."},
+    {.name = "readers", .type = CONFIG_INT, AT(readers), .preset = "2", .min = 1, .max = 64, .section = "Postgres",
+     .doc = "Connections that read."},
+    {.name = "listen", .type = CONFIG_ADDRESS, AT(listen), .preset = "127.0.0.1:8480", .section = "HTTP",
+     .doc = "Where the HTTP API listens."},
+    {.name = "public_url", .type = CONFIG_TEXT, AT(public_url), .min = 1, .max = 500, .section = "HTTP",
+     .doc = "What callers and subscribers put before a path: documents are referred to by it. Without it, the listen "
+            "address."},
+    {.name = "connection_count_max", .type = CONFIG_INT, AT(connection_count_max), .preset = "4096", .min = 1,
+     .max = 1000000, .section = "HTTP", .doc = "Open connections; more are answered 503."},
+    {.name = "bodies_bytes_max", .type = CONFIG_SIZE, AT(bodies_bytes_max), .preset = "256MiB", .min = MIB,
+     .max = INT64_C(1) << 40, .section = "HTTP", .doc = "Memory for all bodies in flight; beyond it the answer is 503."},
+    {.name = "queue_count_max", .type = CONFIG_INT, AT(queue_count_max), .preset = "10000", .min = 1, .max = 1000000,
+     .section = "HTTP", .doc = "Calls that may wait for the database; beyond it the answer is 503."},
+    {.name = "log_level", .type = CONFIG_CHOICE, AT(log_level), .preset = "info", .choices = log_levels,
+     .section = "Service", .doc = "The least level that is logged."},
+    {.name = "relay_hints", .type = CONFIG_LIST, AT(relay_hints), .preset = "127.0.0.1:8483", .section = "Service",
+     .doc = "Relays (host:port) that are sent a datagram after each commit, so that they look at once. A lost one "
+            "costs nothing."},
+    {.name = "tenant", .type = CONFIG_TEXT, AT(tenant), .preset = "default", .min = 1, .max = IDENTITY_TENANT_SIZE_MAX,
+     .section = "Service", .doc = "Whose requests these are."},
+    {.name = "data_bytes_max", .type = CONFIG_SIZE, AT(data_bytes_max), .preset = "1MiB", .min = 2, .max = 64 * MIB,
+     .section = "Limits", .doc = "A request's data."},
+    {.name = "document_bytes_max", .type = CONFIG_SIZE, AT(document_bytes_max), .preset = "8MiB", .min = 1,
+     .max = 512 * MIB, .section = "Limits", .doc = "One document."},
+    {.name = "document_count_max", .type = CONFIG_INT, AT(document_count_max), .preset = "1000", .min = 1,
+     .max = 100000, .section = "Limits", .doc = "Documents of one request."},
+    {.name = "request_bytes_max", .type = CONFIG_SIZE, AT(request_bytes_max), .preset = "64MiB", .min = 1,
+     .max = INT64_C(1) << 40, .section = "Limits", .doc = "All documents of one request together."},
+    {.name = "submission_bytes_max", .type = CONFIG_SIZE, AT(submission_bytes_max), .preset = "16MiB", .min = 1024,
+     .max = 512 * MIB, .section = "Limits", .doc = "The body of POST /submissions, with its documents in base64."},
+};
+
+static void check(const void *target, struct config_report *report)
+{
+    const struct producer_settings *given = target;
+    if (!identity_tenant_is_valid(given->tenant, strlen(given->tenant))) {
+        config_mistake(report, "tenant", "letters, digits and . _ ~ - only");
+    }
+    for (size_t i = 0; i < given->relay_hints.count; i++) {
+        struct config_address address;
+        if (!config_address_from_text(given->relay_hints.items[i], &address)) {
+            config_mistake(report, "relay_hints", "\"%s\" is not host:port", given->relay_hints.items[i]);
+        }
+    }
+    const char *url = given->public_url;
+    if (url != NULL && !text_has_prefix(url, "http://") && !text_has_prefix(url, "https://")) {
+        config_mistake(report, "public_url", "it must begin with http:// or https://");
+    }
+    if (url != NULL && text_has_suffix(url, "/")) {
+        config_mistake(report, "public_url", "it must not end in a slash");
+    }
+}
+
+const struct config_program producer_settings_program = {
+    .name = "onceward-producer",
+    .summary = "Takes requests over HTTP and submits them, each once.",
+    .settings = settings,
+    .setting_count = sizeof settings / sizeof *settings,
+    .check = check,
+};

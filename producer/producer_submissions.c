@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Submitting: a request that is there, or all in one call.
+ */
+#include "http/http_problem.h"
+#include "http/http_server.h"
+#include "producer.h"
+#include "producer_body.h"
+#include "producer_problem.h"
+#include "producer_routes.h"
+
+void producer_submissions_submit(void *context, struct http_exchange *exchange)
+{
+    struct producer *producer = context;
+    struct uuid id;
+    struct err err = ERR_INIT;
+    if (!producer_routes_no_key(exchange) || !producer_routes_no_query(exchange) ||
+        !producer_routes_id(exchange, &id)) {
+        return;
+    }
+    if (!producer_body_is_empty(http_exchange_request(exchange), &err)) {
+        producer_routes_refuse(exchange, &err, "application/json");
+        return;
+    }
+    struct producer_item *item = producer_item_new(exchange, PRODUCER_SUBMIT, producer->settings->tenant);
+    if (item == NULL) {
+        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
+        return;
+    }
+    item->request_id = id;
+    producer_body_traceparent(http_exchange_request(exchange), item->traceparent);
+    producer_batch_put(producer->batch, item);
+}
+
+void producer_submissions_create(void *context, struct http_exchange *exchange)
+{
+    struct producer *producer = context;
+    struct err err = ERR_INIT;
+    if (!producer_routes_no_key(exchange) || !producer_routes_no_query(exchange)) {
+        return;
+    }
+    struct producer_item *item = producer_item_new(exchange, PRODUCER_SUBMISSION, producer->settings->tenant);
+    if (item == NULL) {
+        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
+        return;
+    }
+    if (!producer_body_submission(http_exchange_request(exchange), producer->settings, item, &err)) {
+        producer_item_free(&item);
+        producer_routes_refuse(exchange, &err, "application/json");
+        return;
+    }
+    producer_body_traceparent(http_exchange_request(exchange), item->traceparent);
+    producer_batch_put(producer->batch, item);
+}
