@@ -12,6 +12,6 @@
 #include "relay_settings.h"
 
 /* For relay_loop_options.open: context is the const struct relay_settings. */
-struct publisher *relay_broker_open(void *settings, bool is_single, struct err *err) MUST_CHECK;
+struct publisher *relay_broker_open(void *context, bool is_single, struct err *err) MUST_CHECK;
 
 #endif

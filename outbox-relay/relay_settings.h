@@ -38,7 +38,6 @@ struct relay_settings {
 extern const struct config_program relay_settings_program;
 
 /* The options that follow from the settings, without the parts that main makes. name_text has room for the name. */
-struct relay_loop_options relay_settings_options(const struct relay_settings *settings,
-                                                 char name_text[RELAY_NAME_SIZE]);
+struct relay_loop_options relay_settings_options(const struct relay_settings *its, char name_text[RELAY_NAME_SIZE]);
 
 #endif

@@ -260,7 +260,7 @@ static bool bind_address(struct http_server *server, const struct addrinfo *addr
 
 static bool open_listener(struct http_server *server, struct err *err)
 {
-    char host[256];
+    char host[256] = "";
     const char *port = NULL;
     if (!split_address(server->options.listen, host, sizeof host, &port, err)) {
         return false;

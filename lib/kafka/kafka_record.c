@@ -90,9 +90,9 @@ static enum attribute attribute_of(const char *header)
 
 static bool refuse(struct err *err, enum attribute attribute, const char *how, const char *text)
 {
-    char code[ERR_CODE_SIZE] = "";
-    strncat(code, rules[attribute].name, sizeof code - 1);
-    strncat(code, how, sizeof code - 1 - strlen(code));
+    char code[ERR_CODE_SIZE];
+    bool fits = text_format(code, sizeof code, "%s%s", rules[attribute].name, how);
+    assert(fits);
     return err_set(err, ERR_PERMANENT, code, "the header %s %s", rules[attribute].header, text);
 }
 

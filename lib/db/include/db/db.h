@@ -63,7 +63,7 @@ bool db_is_usable(const struct db *db);
 
 /* No wait of later calls lasts beyond this monotonic time; a wait that is cut breaks the connection.
  * 0 takes it away. */
-void db_set_deadline(struct db *db, int64_t monotonic_ms);
+void db_set_deadline(struct db *db, int64_t monotonic_at_ms);
 
 /* The server as it was at the last connect. Borrowed from db. */
 const struct db_server *db_server(const struct db *db);
