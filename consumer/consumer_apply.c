@@ -170,6 +170,9 @@ static void follow_commit(struct consumer_apply *apply, struct consumer_cursors 
         cursor->next_offset = move->next_offset;
         cursor->last_offset = move->last_offset;
         memcpy(cursor->last_hash, move->last_hash, sizeof cursor->last_hash);
+        if (cursor->anchor_offset == DB_PROGRESS_OFFSET_NONE) {
+            consumer_cursor_anchor(cursor, cursor->last_offset, cursor->last_hash);
+        }
     }
 }
 

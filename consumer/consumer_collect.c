@@ -25,6 +25,7 @@ static bool fill_cursors(struct consumer *consumer, const struct kafka_consumer_
                                            .state = CONSUMER_CURSOR_UNTAKEN,
                                            .last_offset = DB_PROGRESS_OFFSET_NONE,
                                            .verified_offset = DB_PROGRESS_OFFSET_NONE,
+                                           .anchor_offset = DB_PROGRESS_OFFSET_NONE,
                                            .reason = ERR_INIT};
         consumer_measure_cursor(consumer, cursor);
     }

@@ -72,6 +72,12 @@ int64_t consumer_cursor_start(const struct consumer_cursor *cursor)
     return cursor->last_offset != DB_PROGRESS_OFFSET_NONE ? cursor->last_offset : cursor->next_offset;
 }
 
+void consumer_cursor_anchor(struct consumer_cursor *cursor, int64_t offset, const unsigned char *hash)
+{
+    cursor->anchor_offset = offset;
+    memcpy(cursor->anchor_hash, hash, sizeof cursor->anchor_hash);
+}
+
 const char *consumer_cursor_state_name(enum consumer_cursor_state state)
 {
     switch (state) {

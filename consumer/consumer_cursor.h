@@ -35,8 +35,10 @@ struct consumer_cursor {
     char cluster_id[DB_PROGRESS_CLUSTER_SIZE];
     int64_t read_offset;     /* Next from the broker: beyond next_offset while records wait in the batch. */
     int64_t verified_offset; /* The last one whose record was read again and was the same. */
-    int64_t until_ms;        /* End of the present wait, monotonic. */
-    int64_t hinted_offset;   /* What the group was told last. */
+    int64_t anchor_offset;   /* A record that was the last one some seconds ago, to be read again next. */
+    unsigned char anchor_hash[DB_PROGRESS_HASH_SIZE];
+    int64_t until_ms;      /* End of the present wait, monotonic. */
+    int64_t hinted_offset; /* What the group was told last. */
     struct err reason;
     struct metric *lag;
 };
@@ -61,6 +63,9 @@ void consumer_cursor_follow(struct consumer_cursor *cursor, const struct db_prog
 
 /* Where to read from: the record to be compared if there is one, else the next. */
 int64_t consumer_cursor_start(const struct consumer_cursor *cursor);
+
+/* This record is the next to be read again. */
+void consumer_cursor_anchor(struct consumer_cursor *cursor, int64_t offset, const unsigned char *hash);
 
 const char *consumer_cursor_state_name(enum consumer_cursor_state state);
 

@@ -149,6 +149,7 @@ static bool follow_take(struct consumer *consumer, struct consumer_cursor *curso
 {
     consumer_cursor_follow(cursor, row);
     cursor->verified_offset = DB_PROGRESS_OFFSET_NONE;
+    cursor->anchor_offset = DB_PROGRESS_OFFSET_NONE;
     cursor->hinted_offset = DB_PROGRESS_OFFSET_NONE;
     if (strcmp(cursor->cluster_id, consumer->cluster_id) != 0) {
         consumer_place_stop(consumer, cursor, "cluster_changed",

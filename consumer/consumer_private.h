@@ -35,8 +35,9 @@ struct metrics;
 struct consumer_checkpoint {
     bool is_active;
     size_t cursor;
-    int64_t offset; /* As the cursor stood when it began. */
-    unsigned char hash[DB_PROGRESS_HASH_SIZE];
+    int64_t offset;      /* The cursor's anchor, which is read. */
+    int64_t next_offset; /* The last record when that began: the anchor of the next round. */
+    unsigned char next_hash[DB_PROGRESS_HASH_SIZE];
     int64_t deadline_ms;
 };
 

@@ -36,6 +36,7 @@ void consumer_verify_record(struct consumer *consumer, struct consumer_cursor *c
             return;
         }
         cursor->verified_offset = record->offset;
+        consumer_cursor_anchor(cursor, record->offset, hash);
         cursor->state = CONSUMER_CURSOR_RUNNING;
         return;
     }
@@ -88,24 +89,31 @@ void consumer_verify_cancel(struct consumer *consumer)
     }
 }
 
-/* The next running cursor that has seen a record; false if there is none left in this round. */
+/* The next anchor is taken before the present one is read: if the topic is made anew in between, one of the two
+ * readings sees it. */
+static bool begin_reading(struct consumer *consumer, size_t index, int64_t now_ms, struct err *err)
+{
+    const struct consumer_cursor *cursor = &consumer->cursors.items[index];
+    struct consumer_checkpoint *checkpoint = &consumer->checkpoint;
+    *checkpoint = (struct consumer_checkpoint){.is_active = true,
+                                               .cursor = index,
+                                               .offset = cursor->anchor_offset,
+                                               .next_offset = cursor->last_offset,
+                                               .deadline_ms = now_ms + CONSUMER_CHECK_MS};
+    memcpy(checkpoint->next_hash, cursor->last_hash, sizeof checkpoint->next_hash);
+    struct kafka_place place = {.topic = cursor->topic, .partition = cursor->partition, .offset = checkpoint->offset};
+    return kafka_reader_start(consumer->reader, place, err);
+}
+
+/* The next running cursor that has an anchor. */
 static bool begin_checkpoint(struct consumer *consumer, int64_t now_ms, struct err *err)
 {
     while (consumer->checkpoint_next < consumer->cursors.count) {
         size_t index = consumer->checkpoint_next++;
         const struct consumer_cursor *cursor = &consumer->cursors.items[index];
-        if (cursor->state != CONSUMER_CURSOR_RUNNING || cursor->last_offset == DB_PROGRESS_OFFSET_NONE) {
-            continue;
+        if (cursor->state == CONSUMER_CURSOR_RUNNING && cursor->anchor_offset != DB_PROGRESS_OFFSET_NONE) {
+            return begin_reading(consumer, index, now_ms, err);
         }
-        struct consumer_checkpoint *checkpoint = &consumer->checkpoint;
-        *checkpoint = (struct consumer_checkpoint){.is_active = true,
-                                                   .cursor = index,
-                                                   .offset = cursor->last_offset,
-                                                   .deadline_ms = now_ms + CONSUMER_CHECK_MS};
-        memcpy(checkpoint->hash, cursor->last_hash, sizeof checkpoint->hash);
-        struct kafka_place place = {
-            .topic = cursor->topic, .partition = cursor->partition, .offset = checkpoint->offset};
-        return kafka_reader_start(consumer->reader, place, err);
     }
     consumer->checkpoint_next = 0;
     consumer->checkpoint_at_ms = now_ms + consumer->settings->checkpoint_ms;
@@ -115,17 +123,16 @@ static bool begin_checkpoint(struct consumer *consumer, int64_t now_ms, struct e
 static void compare(struct consumer *consumer, struct consumer_cursor *cursor, const struct kafka_record *record)
 {
     const struct consumer_checkpoint *checkpoint = &consumer->checkpoint;
-    if (record->offset > checkpoint->offset) {
-        return; /* Compaction took it. */
-    }
     unsigned char hash[CONSUMER_HASH_SIZE];
     consumer_hash_record(record, hash);
-    if (memcmp(hash, checkpoint->hash, sizeof hash) == 0) {
-        cursor->verified_offset = record->offset;
-        consumer->is_unreachable = false;
-    } else {
+    bool is_there = record->offset == checkpoint->offset; /* Else compaction took it. */
+    if (is_there && memcmp(hash, cursor->anchor_hash, sizeof hash) != 0) {
         stop_differing(consumer, cursor, record->offset);
+        return;
     }
+    consumer->is_unreachable = false;
+    cursor->verified_offset = is_there ? record->offset : cursor->verified_offset;
+    consumer_cursor_anchor(cursor, checkpoint->next_offset, checkpoint->next_hash);
 }
 
 static bool poll_checkpoint(struct consumer *consumer, int64_t now_ms, struct err *err)
@@ -152,7 +159,13 @@ static bool poll_checkpoint(struct consumer *consumer, int64_t now_ms, struct er
     }
     /* Not in the log, or a silent broker: fetching exactly at the end of a shorter log is silent too. */
     consumer_verify_cancel(consumer);
-    return consumer_verify_log(consumer, cursor, err);
+    if (!consumer_verify_log(consumer, cursor, err)) {
+        return false;
+    }
+    if (outcome == KAFKA_READER_OUT_OF_RANGE && cursor->state == CONSUMER_CURSOR_RUNNING) {
+        consumer_cursor_anchor(cursor, checkpoint->next_offset, checkpoint->next_hash); /* Retention took it. */
+    }
+    return true;
 }
 
 static bool check_waiting(struct consumer *consumer, int64_t now_ms, struct err *err)

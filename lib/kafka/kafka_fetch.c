@@ -34,7 +34,7 @@ static const char *const fixed_names[] = {
 
 static const struct kafka_property default_properties[] = {
     {"client.id", "onceward"},    {"socket.nagle.disable", "true"},  {"reconnect.backoff.max.ms", "2000"},
-    {"fetch.wait.max.ms", "100"}, {"fetch.error.backoff.ms", "200"}, {"topic.metadata.refresh.interval.ms", "30000"},
+    {"fetch.wait.max.ms", "100"}, {"fetch.error.backoff.ms", "200"}, {"topic.metadata.refresh.interval.ms", "5000"},
 };
 
 static const struct kafka_property fixed_properties[] = {

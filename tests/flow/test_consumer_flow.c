@@ -137,10 +137,283 @@ static void test_consumer_applies_each_event_once(void **state)
     stop(flow);
 }
 
-int main(void)
+/* What holds in the end, however often it was killed: every event once, none lost. */
+static void expect_each_once(struct flow *flow, int count)
 {
+    char sql[160];
+    expect(flow, "SELECT coalesce(max(lag), 0) FROM (SELECT count(*) - 1 AS lag FROM effect_log GROUP BY id) l", 0);
+    expect(flow, "SELECT count(*) FROM effects", count);
+    expect(flow, "SELECT count(*) FROM onceward.inbox WHERE status = 'completed'", count);
+    snprintf(sql, sizeof sql, "SELECT coalesce(sum(next_offset), 0) FROM onceward.consumer_state");
+    expect(flow, sql, 2LL * count);
+}
+
+struct crash_case {
+    const char *name;
+    const char *failpoint;
+};
+
+static const struct crash_case crash_cases[] = {
+    {"killed after the cursor, before the inbox", "consumer.after_cursor_before_inbox=kill@3"},
+    {"killed after the inbox, before the sink", "consumer.after_inbox_before_sink=kill@3"},
+    {"killed after the sink, before the commit", "consumer.after_sink_before_commit=kill@3"},
+    {"killed after the commit", "consumer.after_commit=kill@3"},
+    {"killed after the commit, before the offset hint", "consumer.after_commit_before_hint=kill@3"},
+};
+
+static void test_consumer_survives_a_kill(void **state)
+{
+    const struct crash_case *row = *state;
+    void *flow_state = NULL;
+    setup(&flow_state);
+    struct flow *flow = flow_state;
+    for (int n = 0; n < 200; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+        put(flow, (n + 1) % 3, n, "{\"name\":\"a\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    const char *const small[] = {"--batch-records-max", "40", NULL};
+    start(flow, row->failpoint, small);
+    if (program_wait(flow->consumer, WAIT_MS) != -SIGKILL) {
+        program_show_log(flow->consumer);
+        fail_msg("%s: it did not die there", row->name);
+    }
+    start(flow, NULL, small);
+    expect_each_once(flow, 200);
+    expect(flow, "SELECT count(*) FROM onceward.dead_letters", 0);
+    stop(flow);
+    teardown(&flow_state);
+}
+
+#define BAD_ID "not-a-uuid"
+
+static void put_bad(struct flow *flow)
+{
+    static const char *const no_id[] = {"ce_specversion", "1.0", "ce_source", "/onceward", "ce_type", "t", NULL};
+    static const char *const bad_id[] = {"ce_specversion", "1.0",     "ce_id", BAD_ID, "ce_source",
+                                         "/onceward",      "ce_type", "t",     NULL};
+    static const char *const far_id[] = {
+        "ce_specversion", "1.0", "ce_id", "7fffffff-ffff-7fff-8fff-ffffffffffff", "ce_source", "/onceward",
+        "ce_type",        "t",   NULL};
+    static const char *const odd_name[] = {"ce_specversion", "0.3", "\xff\xfe", "x", NULL};
+    static const char *const no_sequence[] = {"ce_specversion", "1.0",     "ce_id", "any id 1", "ce_source",
+                                              "/elsewhere",     "ce_type", "t",     NULL};
+    kafka_feed_put(flow->feed, 0, "k", "{}", NULL);
+    kafka_feed_put(flow->feed, 0, "k", "{}", no_id);
+    kafka_feed_put(flow->feed, 0, "k", "{}", bad_id);
+    kafka_feed_put(flow->feed, 0, "k", "{}", far_id);
+    kafka_feed_put(flow->feed, 0, NULL, NULL, odd_name);
+    kafka_feed_put(flow->feed, 0, "k", "{}", no_sequence);
+}
+
+static long long count_reason(struct flow *flow, const char *code)
+{
+    char sql[160];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM onceward.dead_letters WHERE reason_code = '%s'", code);
+    return postgres_fixture_number(flow->postgres, sql);
+}
+
+static void test_consumer_sets_aside_every_kind_of_bad_record(void **state)
+{
+    struct flow *flow = *state;
+    for (int n = 0; n < 50; n++) {
+        put(flow, n % 3, n, n == 20 ? "{\"name\":\"refused\"}" : n == 30 ? "no json" : "{\"name\":\"a\"}");
+    }
+    put_bad(flow);
+    put(flow, 1, 7, "{\"name\":\"another payload\"}");
+    kafka_feed_flush(flow->feed);
+    start(flow, NULL, NULL);
+    expect(flow, "SELECT coalesce(sum(next_offset), 0) FROM onceward.consumer_state", 57);
+    expect(flow, "SELECT count(*) FROM effects WHERE name = 'a'", 48);
+    expect(flow, "SELECT count(*) FROM onceward.inbox WHERE status = 'failed'", 2);
+    expect(flow, "SELECT count(*) FROM onceward.inbox_foreign WHERE status = 'failed'", 1);
+    expect(flow, "SELECT count(*) FROM onceward.dead_letters", 9);
+    assert_int_equal(count_reason(flow, "ce_specversion_missing"), 1);
+    assert_int_equal(count_reason(flow, "ce_id_missing"), 1);
+    assert_int_equal(count_reason(flow, "event_id_invalid"), 1);
+    assert_int_equal(count_reason(flow, "event_id_outside_inbox"), 1);
+    assert_int_equal(count_reason(flow, "ce_specversion_unsupported"), 1);
+    assert_int_equal(count_reason(flow, "ce_sequence_missing"), 1);
+    assert_int_equal(count_reason(flow, "payload_differs"), 1);
+    assert_int_equal(count_reason(flow, "23514"), 1);
+    assert_int_equal(count_reason(flow, "22P02"), 1);
+    expect(flow, "SELECT count(*) FROM onceward.dead_letters WHERE value = 'no json' AND key = 'k2'", 1);
+    expect(flow, "SELECT count(*) FROM onceward.dead_letters WHERE header_names[2] = '\\xfffe' AND value IS NULL", 1);
+    stop(flow);
+}
+
+static void test_consumer_waits_for_a_sink_that_is_down(void **state)
+{
+    struct flow *flow = *state;
+    postgres_fixture_exec(flow->postgres, "ALTER TABLE effects RENAME TO away");
+    for (int n = 0; n < 20; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    start(flow, NULL, NULL);
+    assert_true(program_logs(flow->consumer, "sink_table_missing", WAIT_MS));
+    postgres_fixture_exec(flow->postgres, "ALTER TABLE away RENAME TO effects");
+    expect(flow, "SELECT count(*) FROM effects", 20);
+    postgres_fixture_exec(flow->postgres, "REVOKE INSERT ON effects FROM onceward_consumer");
+    for (int n = 20; n < 40; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    assert_true(program_logs(flow->consumer, "code=42501", WAIT_MS));
+    postgres_fixture_exec(flow->postgres, "GRANT INSERT ON effects TO onceward_consumer");
+    expect(flow, "SELECT count(*) FROM effects", 40);
+    expect(flow, "SELECT count(*) FROM onceward.dead_letters", 0);
+    stop(flow);
+}
+
+static void test_consumer_goes_on_when_its_connection_is_cut(void **state)
+{
+    struct flow *flow = *state;
+    start(flow, NULL, NULL);
+    for (int n = 0; n < 300; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+        put(flow, (n + 1) % 3, n, "{\"name\":\"a\"}");
+        if (n % 60 == 30) {
+            kafka_feed_flush(flow->feed);
+            sleep_ms(200);
+            postgres_fixture_exec(flow->postgres,
+                                  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
+                                  "'onceward_consumer' AND datname = current_database()");
+        }
+    }
+    kafka_feed_flush(flow->feed);
+    expect_each_once(flow, 300);
+    stop(flow);
+}
+
+static void test_consumer_obeys_a_rewind(void **state)
+{
+    struct flow *flow = *state;
+    for (int n = 0; n < 30; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    start(flow, NULL, NULL);
+    expect(flow, "SELECT coalesce(sum(next_offset), 0) FROM onceward.consumer_state", 30);
+    /* As an operator does it; what was applied and then forgotten is applied again. */
+    postgres_fixture_exec(
+        flow->postgres,
+        "DELETE FROM onceward.inbox; DELETE FROM effects;"
+        "INSERT INTO onceward.consumer_progress (consumer, scope, topic, partition, seq, owner, "
+        "incarnation, attempt, kind, next_offset, cluster_id) SELECT consumer, scope, topic, partition, "
+        "seq + 1, 'operator', gen_random_uuid(), gen_random_uuid(), 'rewound', 0, cluster_id "
+        "FROM onceward.consumer_state");
+    expect(flow, "SELECT count(*) FROM effects", 30);
+    expect(flow, "SELECT coalesce(sum(next_offset), 0) FROM onceward.consumer_state WHERE kind = 'moved'", 30);
+    stop(flow);
+}
+
+static void test_consumer_halts_before_it_drains_a_topic(void **state)
+{
+    struct flow *flow = *state;
+    const char *const strict[] = {"--dead-letters-in-a-row-max", "5", "--batch-records-max", "10", NULL};
+    for (int n = 0; n < 60; n++) {
+        put(flow, 0, n, n < 10 ? "{\"name\":\"a\"}" : "{\"name\":\"refused\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    start(flow, NULL, strict);
+    assert_true(program_logs(flow->consumer, "consumer.halted", WAIT_MS));
+    expect(flow, "SELECT count(*) FROM effects", 10);
+    expect(flow, "SELECT count(*) FROM onceward.dead_letters", 5);
+    stop(flow);
+}
+
+static void test_consumer_applies_by_a_users_statement(void **state)
+{
+    struct flow *flow = *state;
+    for (int n = 0; n < 30; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    const char *arguments[] = {
+        "--database",
+        postgres_fixture_conninfo_as(flow->postgres, "onceward_consumer"),
+        "--kafka",
+        kafka_fixture_bootstrap(flow->kafka),
+        "--consumer",
+        flow->group,
+        "--topics",
+        kafka_fixture_topic(flow->kafka),
+        "--listen",
+        "127.0.0.1:0",
+        "--sink-sql",
+        "with named as (select ce_id, ce_sequence, value ->> 'name' as name from events) "
+        "insert into effects (id, seq, name) select * from named",
+        NULL,
+    };
+    flow->consumer = program_start("onceward-consumer", arguments, NULL);
+    expect(flow, "SELECT count(*) FROM effects WHERE name = 'a' AND seq > 0", 30);
+    stop(flow);
+}
+
+static void test_consumer_stops_at_a_topic_made_anew(void **state)
+{
+    struct flow *flow = *state;
+    for (int n = 0; n < 30; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    start(flow, NULL, NULL);
+    expect(flow, "SELECT count(*) FROM effects", 30);
+    assert_true(kafka_fixture_recreate(flow->kafka));
+    kafka_feed_free(&flow->feed);
+    flow->feed = kafka_feed_new(kafka_fixture_bootstrap(flow->kafka), kafka_fixture_topic(flow->kafka));
+    for (int n = 100; n < 160; n++) { /* Refilled past every cursor. */
+        put(flow, n % 3, n, "{\"name\":\"b\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    if (!program_logs(flow->consumer, "code=record_differs", WAIT_MS)) {
+        program_show_log(flow->consumer);
+        fail_msg("the new topic went unseen");
+    }
+    stop(flow);
+}
+
+static void test_consumer_stops_where_records_are_gone(void **state)
+{
+    struct flow *flow = *state;
+    for (int n = 0; n < 30; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    start(flow, NULL, NULL);
+    expect(flow, "SELECT count(*) FROM effects", 30);
+    stop(flow);
+    for (int n = 30; n < 60; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    kafka_feed_truncate(flow->feed, 1, 15);
+    start(flow, NULL, NULL);
+    if (!program_logs(flow->consumer, "5 records were deleted before they were applied", WAIT_MS)) {
+        program_show_log(flow->consumer);
+        fail_msg("the gap went unseen");
+    }
+    expect(flow, "SELECT count(*) FROM effects", 50); /* The other partitions go on. */
+    stop(flow);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_consumer_applies_each_event_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_sets_aside_every_kind_of_bad_record, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_waits_for_a_sink_that_is_down, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_goes_on_when_its_connection_is_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_obeys_a_rewind, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_halts_before_it_drains_a_topic, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_applies_by_a_users_statement, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_stops_at_a_topic_made_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_stops_where_records_are_gone, setup, teardown),
     };
-    return cmocka_run_group_tests_name("consumer_flow", tests, NULL, NULL);
+    int failed = RUN_CASES("consumer_crash", test_consumer_survives_a_kill, crash_cases);
+    return failed + cmocka_run_group_tests_name("consumer_flow", tests, NULL, NULL);
 }

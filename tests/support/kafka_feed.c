@@ -73,8 +73,7 @@ void kafka_feed_put(struct kafka_feed *feed, int partition, const char *key, con
             rd_kafka_header_add(list, headers[i], -1, headers[i + 1], -1);
         }
         code = rd_kafka_producev(feed->handle, RD_KAFKA_V_TOPIC(feed->topic), RD_KAFKA_V_PARTITION(partition),
-                                 RD_KAFKA_V_KEY(key, key_size),
-                                 RD_KAFKA_V_VALUE((void *)(uintptr_t)value, value_size),
+                                 RD_KAFKA_V_KEY(key, key_size), RD_KAFKA_V_VALUE((void *)(uintptr_t)value, value_size),
                                  RD_KAFKA_V_HEADERS(list), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
         if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
             rd_kafka_headers_destroy(list);
@@ -129,4 +128,19 @@ void kafka_feed_flush(struct kafka_feed *feed)
 {
     rd_kafka_resp_err_t code = rd_kafka_flush(feed->handle, FLUSH_MS);
     assert(code == RD_KAFKA_RESP_ERR_NO_ERROR && !feed->has_failed);
+}
+
+void kafka_feed_truncate(struct kafka_feed *feed, int partition, int64_t first_offset)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, feed->topic, partition)->offset = first_offset;
+    rd_kafka_DeleteRecords_t *request = rd_kafka_DeleteRecords_new(list);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(feed->handle);
+    rd_kafka_DeleteRecords(feed->handle, &request, 1, NULL, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, FLUSH_MS);
+    assert(event != NULL && rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_DeleteRecords_destroy(request);
+    rd_kafka_topic_partition_list_destroy(list);
 }

@@ -25,6 +25,9 @@ void kafka_feed_event(struct kafka_feed *feed, int partition, const char *event_
 /* Writes the text of the n-th UUIDv7 of a test: of now, rising with n. */
 void kafka_feed_id(int n, char ret_id[37]);
 
+/* Deletes the records of a partition before this offset, as retention does. */
+void kafka_feed_truncate(struct kafka_feed *feed, int partition, int64_t first_offset);
+
 /* Waits until all is on the topic. */
 void kafka_feed_flush(struct kafka_feed *feed);
 
