@@ -50,6 +50,7 @@ stranger=$!
 python3 -c 'import socket, sys, time
 s = socket.socket(); s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(); time.sleep(600)' "${ports[5]}" &
 listener=$!
+until port_is_taken "${ports[5]}"; do sleep 0.05; done
 
 postgres=$local_folder/postgres
 expect 2 "a command is missing" "$postgres"
