@@ -66,7 +66,9 @@ void db_lane_row_done(struct db_lane_row *row)
 {
     free(row->from_text);
     free(row->to_text);
-    *row = (struct db_lane_row){.lane = -1};
+    row->lane = -1;
+    row->from_text = NULL;
+    row->to_text = NULL;
 }
 
 /* ---- Taking ---- */
