@@ -19,8 +19,10 @@ static bool run(const struct producer_settings *settings, struct err *err)
     if (producer == NULL) {
         return false;
     }
-    log_info("producer.started", LOG_FIELDS(LOG_TEXT("host", settings->listen.host), LOG_INT("port",
-             producer_port(producer)), LOG_TEXT("tenant", settings->tenant)), "version %s", ONCEWARD_VERSION);
+    log_info("producer.started",
+             LOG_FIELDS(LOG_TEXT("host", settings->listen.host), LOG_INT("port", producer_port(producer)),
+                        LOG_TEXT("tenant", settings->tenant)),
+             "version %s", ONCEWARD_VERSION);
     while (!stop_wait_ms(INT64_C(3600) * 1000)) {
     }
     log_info("producer.stopping", LOG_NO_FIELDS, "finishing what has begun");

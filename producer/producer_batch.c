@@ -141,8 +141,9 @@ static void fail_item(struct worker *worker, struct producer_item *item, const s
                       err->text);
         }
         const struct http_problem *problem = producer_problem_of(err);
-        refuse_item(item, problem, problem == producer_problem("internal_error") ? "the log of the service says why"
-                                                                                 : "nothing was written; try again");
+        refuse_item(item, problem,
+                    problem == producer_problem("internal_error") ? "the log of the service says why"
+                                                                  : "nothing was written; try again");
     }
 }
 

@@ -245,7 +245,8 @@ static bool decode_content(const struct wire_value *content, size_t size_max, st
     bool is_good = wire_base64_decode(text.data, text.size, &document->decoded, &why);
     buf_done(&text);
     if (!is_good && strcmp(why.code, "too_large") == 0) {
-        return err_set(err, ERR_PERMANENT, "document_too_large", "the document is over the limit of %zu bytes", size_max);
+        return err_set(err, ERR_PERMANENT, "document_too_large", "the document is over the limit of %zu bytes",
+                       size_max);
     }
     if (!is_good) {
         return err_set(err, ERR_PERMANENT, "body_invalid", "/content: %s", why.text);

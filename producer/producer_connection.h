@@ -19,7 +19,7 @@ struct health;
 struct producer_connection {
     const struct producer_settings *settings;
     struct health *health;
-    const char *role; /* "batcher", "reader": the application's name in the database. */
+    const char *role;  /* "batcher", "reader": the application's name in the database. */
     bool tells_health; /* One of all says whether the database is there. */
     struct db *db;
     struct backoff backoff;

@@ -35,7 +35,7 @@ struct producer_decision {
     struct db_submit_write write; /* Borrows from the rest, from the item and from what was found. */
     struct event event;
     struct buf value;
-    struct db_submit_document *documents; /* To add. */
+    struct db_submit_document *documents;  /* To add. */
     struct db_document_row *all_documents; /* As they will be. */
     char request_id_text[UUID_TEXT_SIZE];
     char event_id_text[UUID_TEXT_SIZE];

@@ -134,7 +134,8 @@ static void write_event_cursor(struct wire_writer *writer, int64_t outbox_id)
     buf_done(&cursor);
 }
 
-static bool run_list(struct producer_read *read, struct db *db, enum producer_read_outcome *ret_outcome, struct err *err)
+static bool run_list(struct producer_read *read, struct db *db, enum producer_read_outcome *ret_outcome,
+                     struct err *err)
 {
     struct db_event_page *page = NULL;
     *ret_outcome = PRODUCER_READ_DONE;

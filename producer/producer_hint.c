@@ -77,8 +77,8 @@ void producer_hint_send(struct producer_hint *hint)
 {
     for (size_t i = 0; i < hint->count; i++) {
         const struct target *target = &hint->targets[i];
-        ssize_t sent = sendto(target->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL,
-                              (const struct sockaddr *)&target->address, target->address_size);
+        ssize_t sent = sendto(target->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&target->address,
+                              target->address_size);
         (void)sent; /* Nobody there, a full buffer: the relay finds out by itself. */
     }
 }

@@ -10,7 +10,8 @@
 #include "http/http_problem.h"
 #include "http/http_server.h"
 
-struct producer_item *producer_item_new(struct http_exchange *exchange, enum producer_item_kind kind, const char *tenant)
+struct producer_item *producer_item_new(struct http_exchange *exchange, enum producer_item_kind kind,
+                                        const char *tenant)
 {
     struct producer_item *item = calloc(1, sizeof *item);
     if (item != NULL) {

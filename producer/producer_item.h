@@ -63,7 +63,8 @@ struct producer_item {
 };
 
 /* NULL only when memory is out. */
-struct producer_item *producer_item_new(struct http_exchange *exchange, enum producer_item_kind kind, const char *tenant);
+struct producer_item *producer_item_new(struct http_exchange *exchange, enum producer_item_kind kind,
+                                        const char *tenant);
 
 /* Without an answer: the exchange is the caller's again. */
 void producer_item_free(struct producer_item **itemp);

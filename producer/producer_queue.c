@@ -104,7 +104,8 @@ size_t producer_queue_take(struct producer_queue *queue, struct producer_entry *
         if (queue->first != NULL || is_over || now_ms >= until_ms) {
             break;
         }
-        int64_t next_ms = queue->waiting != NULL && queue->waiting->due_ms < until_ms ? queue->waiting->due_ms : until_ms;
+        int64_t next_ms =
+            queue->waiting != NULL && queue->waiting->due_ms < until_ms ? queue->waiting->due_ms : until_ms;
         (void)thread_cond_wait_until(&queue->changed, &queue->lock, next_ms);
     }
     size_t count = 0;

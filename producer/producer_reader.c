@@ -58,7 +58,8 @@ void producer_read_free(struct producer_read **readp)
 void producer_reader_put(struct producer_reader *reader, struct producer_read *read)
 {
     if (!producer_queue_put(reader->queue, &read->entry)) {
-        http_respond_problem(read->exchange, producer_problem("too_busy"), NULL, "too many calls wait for the database");
+        http_respond_problem(read->exchange, producer_problem("too_busy"), NULL,
+                             "too many calls wait for the database");
         producer_read_free(&read);
     }
 }

@@ -158,7 +158,8 @@ static void answer_page(struct producer_read *read, const struct db_request_page
     http_respond(read->exchange, &response);
 }
 
-static bool run_list(struct producer_read *read, struct db *db, enum producer_read_outcome *ret_outcome, struct err *err)
+static bool run_list(struct producer_read *read, struct db *db, enum producer_read_outcome *ret_outcome,
+                     struct err *err)
 {
     struct db_request_page *page = NULL;
     *ret_outcome = PRODUCER_READ_DONE;

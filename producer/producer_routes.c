@@ -16,8 +16,8 @@
 #include "producer_problem.h"
 #include "wire/wire_write.h"
 
-#define BODY_SMALL 256         /* Of a call that takes no body or an empty object. */
-#define BODY_ENVELOPE 65536    /* What stands around data or a document. */
+#define BODY_SMALL 256      /* Of a call that takes no body or an empty object. */
+#define BODY_ENVELOPE 65536 /* What stands around data or a document. */
 
 static void handle_livez(void *context, struct http_exchange *exchange)
 {

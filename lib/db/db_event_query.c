@@ -14,7 +14,7 @@
 #include "db_private.h"
 
 #define EVENT_SQL                                                                                                      \
-    "SELECT e.outbox_id, e.event_id, e.topic, e.key, e.type, e.time, e.status, e.deferred_state, e.reason_code, "     \
+    "SELECT e.outbox_id, e.event_id, e.topic, e.key, e.type, e.time, e.status, e.deferred_state, e.reason_code, "      \
     "e.reason FROM onceward.events e WHERE e.tenant = $1 AND e.outbox_id < $2 "
 #define EVENT_COLUMNS                                                                                                  \
     {                                                                                                                  \
@@ -67,8 +67,8 @@ static const struct db_statement GET = {
 static const struct db_statement GET_DELIVERIES = {
     .sql = "SELECT s.scope_id, s.consumer, s.scope, NULL::text, i.event_id::text, i.status::text, i.applied_at, "
            "d.reason_code, d.reason FROM onceward.inbox_scopes s CROSS JOIN LATERAL (SELECT i.event_id, i.status, "
-           "i.applied_at FROM onceward.inbox i WHERE i.scope_id = s.scope_id AND i.event_id = $1 OFFSET 0) i "
-           DELIVERY_REASON("i.event_id::text") "ORDER BY s.consumer, s.scope",
+           "i.applied_at FROM onceward.inbox i WHERE i.scope_id = s.scope_id AND i.event_id = $1 OFFSET 0) "
+           "i " DELIVERY_REASON("i.event_id::text") "ORDER BY s.consumer, s.scope",
     .columns = DELIVERY_COLUMNS,
 };
 
@@ -76,21 +76,24 @@ static const struct db_statement GET_DELIVERIES = {
 static const struct db_statement LIST_OWN = {
     .sql = "SELECT s.scope_id, s.consumer, s.scope, NULL::text, i.event_id::text, i.status::text, i.applied_at, "
            "d.reason_code, d.reason FROM onceward.inbox_scopes s CROSS JOIN LATERAL (SELECT i.event_id, i.status, "
-           "i.applied_at FROM onceward.inbox i WHERE i.scope_id = s.scope_id AND ($3::text IS NULL OR i.status::text = $3) "
+           "i.applied_at FROM onceward.inbox i WHERE i.scope_id = s.scope_id AND ($3::text IS NULL OR i.status::text = "
+           "$3) "
            "AND i.event_id <= $4 AND (i.event_id < $4 OR s.scope_id > $5) "
            "AND EXISTS (SELECT FROM onceward.outbox o WHERE o.event_id = i.event_id AND o.tenant = $1) "
-           "ORDER BY i.event_id DESC LIMIT $6) i " DELIVERY_REASON("i.event_id::text")
-           "WHERE $2::text IS NULL OR s.consumer = $2 ORDER BY i.event_id DESC, s.scope_id LIMIT $6",
+           "ORDER BY i.event_id DESC LIMIT $6) i " DELIVERY_REASON(
+               "i.event_id::text") "WHERE $2::text IS NULL OR s.consumer = $2 ORDER BY i.event_id DESC, s.scope_id "
+                                   "LIMIT $6",
     .columns = DELIVERY_COLUMNS,
 };
 
 static const struct db_statement LIST_FOREIGN = {
-    .sql = "SELECT s.scope_id, s.consumer, s.scope, i.source, i.id, i.status::text, i.applied_at, d.reason_code, d.reason "
-           "FROM onceward.inbox_scopes s CROSS JOIN LATERAL (SELECT i.source, i.id, i.status, i.applied_at "
-           "FROM onceward.inbox_foreign i WHERE i.scope_id = s.scope_id AND ($2::text IS NULL OR i.status::text = $2) "
-           "AND (s.scope_id, i.source, i.id) > ($3, $4, $5) ORDER BY i.source, i.id LIMIT $6) i " DELIVERY_REASON("i.id")
-           "WHERE ($1::text IS NULL OR s.consumer = $1) AND s.scope_id >= $3 "
-           "ORDER BY s.scope_id, i.source, i.id LIMIT $6",
+    .sql =
+        "SELECT s.scope_id, s.consumer, s.scope, i.source, i.id, i.status::text, i.applied_at, d.reason_code, d.reason "
+        "FROM onceward.inbox_scopes s CROSS JOIN LATERAL (SELECT i.source, i.id, i.status, i.applied_at "
+        "FROM onceward.inbox_foreign i WHERE i.scope_id = s.scope_id AND ($2::text IS NULL OR i.status::text = $2) "
+        "AND (s.scope_id, i.source, i.id) > ($3, $4, $5) ORDER BY i.source, i.id LIMIT $6) i " DELIVERY_REASON(
+            "i.id") "WHERE ($1::text IS NULL OR s.consumer = $1) AND s.scope_id >= $3 "
+                    "ORDER BY s.scope_id, i.source, i.id LIMIT $6",
     .columns = DELIVERY_COLUMNS,
 };
 
@@ -188,8 +191,8 @@ static void read_deliveries(struct db_delivery_page *page, const PGresult *resul
 static bool delivery_page_new(PGresult *own, PGresult *foreign, struct db_delivery_page **ret_page, struct err *err)
 {
     struct db_delivery_page *page = calloc(1, sizeof *page);
-    size_t count = (own == NULL ? 0 : (size_t)db_result_rows(own)) +
-                   (foreign == NULL ? 0 : (size_t)db_result_rows(foreign));
+    size_t count =
+        (own == NULL ? 0 : (size_t)db_result_rows(own)) + (foreign == NULL ? 0 : (size_t)db_result_rows(foreign));
     struct db_delivery_row *rows = calloc(count + 1, sizeof *rows);
     if (page == NULL || rows == NULL) {
         db_result_clear(&own);

@@ -142,7 +142,8 @@ bool db_request_get(struct db *db, const char *tenant, const struct uuid *reques
     DB_PARAMS(params);
     db_params_text(&params, tenant);
     db_params_uuid(&params, request_id->bytes);
-    struct db_call calls[2] = {{.statement = &GET, .params = &params}, {.statement = &GET_DOCUMENTS, .params = &params}};
+    struct db_call calls[2] = {{.statement = &GET, .params = &params},
+                               {.statement = &GET_DOCUMENTS, .params = &params}};
     struct db_request_page *page = NULL;
     if (!db_exec_all(db, calls, 2, err)) {
         return false;

@@ -348,17 +348,18 @@ static const struct db_statement INSERT_DOCUMENTS = {
 
 /* The guarantee: the outbox row is there if and only if its submission is, and the primary key lets one in. */
 static const struct db_statement INSERT_EVENTS = {
-    .sql = "WITH item AS (SELECT * FROM unnest($1::text[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::text[], "
-           "$6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[], $12::int4[]) AS "
-           "i(tenant, request_id, event_id, submitted_at, topic, type, source, dataschema, traceparent, key, value, n)), "
-           "queued AS (INSERT INTO onceward.submissions (tenant, request_id, event_id, submitted_at) "
-           "SELECT tenant, request_id, event_id, submitted_at FROM item ORDER BY n ON CONFLICT DO NOTHING "
-           "RETURNING tenant, request_id, event_id) "
-           "INSERT INTO onceward.outbox (tenant, event_id, topic, key, type, source, subject, time, content_type, "
-           "dataschema, traceparent, value) "
-           "SELECT i.tenant, i.event_id, i.topic, i.key, i.type, i.source, i.key, i.submitted_at, 'application/json', "
-           "i.dataschema, i.traceparent, i.value FROM item i JOIN queued q USING (event_id) ORDER BY i.n "
-           "RETURNING event_id",
+    .sql =
+        "WITH item AS (SELECT * FROM unnest($1::text[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::text[], "
+        "$6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[], $12::int4[]) AS "
+        "i(tenant, request_id, event_id, submitted_at, topic, type, source, dataschema, traceparent, key, value, n)), "
+        "queued AS (INSERT INTO onceward.submissions (tenant, request_id, event_id, submitted_at) "
+        "SELECT tenant, request_id, event_id, submitted_at FROM item ORDER BY n ON CONFLICT DO NOTHING "
+        "RETURNING tenant, request_id, event_id) "
+        "INSERT INTO onceward.outbox (tenant, event_id, topic, key, type, source, subject, time, content_type, "
+        "dataschema, traceparent, value) "
+        "SELECT i.tenant, i.event_id, i.topic, i.key, i.type, i.source, i.key, i.submitted_at, 'application/json', "
+        "i.dataschema, i.traceparent, i.value FROM item i JOIN queued q USING (event_id) ORDER BY i.n "
+        "RETURNING event_id",
     .columns = {DB_UUID},
 };
 
@@ -369,7 +370,8 @@ static void add_tenant(struct db_params *params, const struct db_submit *submit,
     db_params_text(params, submit->keys[write->index].tenant);
 }
 
-static void add_request_id(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write)
+static void add_request_id(struct db_params *params, const struct db_submit *submit,
+                           const struct db_submit_write *write)
 {
     db_params_uuid(params, submit->keys[write->index].request_id.bytes);
 }
@@ -448,10 +450,10 @@ static const struct column request_columns[] = {
 };
 
 static const struct column event_columns[] = {
-    {DB_TEXT, add_tenant},       {DB_UUID, add_request_id},  {DB_UUID, add_event_id},
-    {DB_TIMESTAMPTZ, add_submitted}, {DB_TEXT, add_event_topic}, {DB_TEXT, add_event_type},
-    {DB_TEXT, add_event_source}, {DB_TEXT, add_event_dataschema}, {DB_TEXT, add_event_traceparent},
-    {DB_TEXT, add_event_key},    {DB_BYTEA, add_value},      {DB_INT4, add_number},
+    {DB_TEXT, add_tenant},           {DB_UUID, add_request_id},       {DB_UUID, add_event_id},
+    {DB_TIMESTAMPTZ, add_submitted}, {DB_TEXT, add_event_topic},      {DB_TEXT, add_event_type},
+    {DB_TEXT, add_event_source},     {DB_TEXT, add_event_dataschema}, {DB_TEXT, add_event_traceparent},
+    {DB_TEXT, add_event_key},        {DB_BYTEA, add_value},           {DB_INT4, add_number},
 };
 
 static bool creates(const struct db_submit_write *write)
@@ -529,7 +531,8 @@ static size_t add_documents(struct db_params *params, const struct writes *write
 }
 
 /* Which writes' events came back. Both are few, and the usual case finds each at its first look. */
-static void mark_queued(const PGresult *result, const struct db_submit_write *writes, size_t count, bool *ret_was_queued)
+static void mark_queued(const PGresult *result, const struct db_submit_write *writes, size_t count,
+                        bool *ret_was_queued)
 {
     size_t next = 0;
     for (int row = 0; row < db_result_rows(result); row++) {
@@ -561,7 +564,8 @@ enum db_tx_outcome db_submit_commit(struct db_submit **submitp, const struct db_
     if (add_documents(&documents, &all) > 0) {
         calls[call_count++] = (struct db_call){.statement = &INSERT_DOCUMENTS, .params = &documents};
     }
-    bool has_events = add_columns(&events, &all, queues, event_columns, sizeof event_columns / sizeof *event_columns) > 0;
+    bool has_events =
+        add_columns(&events, &all, queues, event_columns, sizeof event_columns / sizeof *event_columns) > 0;
     if (has_events) {
         calls[call_count++] = (struct db_call){.statement = &INSERT_EVENTS, .params = &events};
     }

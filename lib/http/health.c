@@ -176,7 +176,8 @@ void health_answer_readyz(struct health *health, struct http_exchange *exchange)
     buf_init(&buf, HEALTH_BODY_SIZE_MAX);
     thread_lock(&health->lock);
     bool is_ready = all_hold(health);
-    buf_format(&buf, "{\"status\":\"%s\",\"prog\":\"%s\",\"conditions\":[", is_ready ? "ready" : "unready", health->prog);
+    buf_format(&buf, "{\"status\":\"%s\",\"prog\":\"%s\",\"conditions\":[", is_ready ? "ready" : "unready",
+               health->prog);
     for (size_t i = 0; i < health->condition_count; i++) {
         const struct condition *condition = &health->conditions[i];
         buf_format(&buf, "%s{\"name\":\"%s\",\"ready\":%s", i == 0 ? "" : ",", condition->name,

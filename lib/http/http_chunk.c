@@ -53,26 +53,14 @@ static bool take_byte(struct http_chunk *chunk, unsigned char c)
 {
     switch (chunk->place) {
     case HTTP_CHUNK_SIZE:
-    case HTTP_CHUNK_EXTENSION:
-        return take_line_byte(chunk, c);
-    case HTTP_CHUNK_SIZE_LF:
-        end_line(chunk);
-        return c == '\n';
-    case HTTP_CHUNK_DATA_CR:
-        chunk->place = HTTP_CHUNK_DATA_LF;
-        return c == '\r';
-    case HTTP_CHUNK_DATA_LF:
-        chunk->place = HTTP_CHUNK_SIZE;
-        return c == '\n';
-    case HTTP_CHUNK_END_CR:
-        chunk->place = HTTP_CHUNK_END_LF;
-        return c == '\r';
-    case HTTP_CHUNK_END_LF:
-        chunk->place = HTTP_CHUNK_DONE;
-        return c == '\n';
+    case HTTP_CHUNK_EXTENSION: return take_line_byte(chunk, c);
+    case HTTP_CHUNK_SIZE_LF: end_line(chunk); return c == '\n';
+    case HTTP_CHUNK_DATA_CR: chunk->place = HTTP_CHUNK_DATA_LF; return c == '\r';
+    case HTTP_CHUNK_DATA_LF: chunk->place = HTTP_CHUNK_SIZE; return c == '\n';
+    case HTTP_CHUNK_END_CR: chunk->place = HTTP_CHUNK_END_LF; return c == '\r';
+    case HTTP_CHUNK_END_LF: chunk->place = HTTP_CHUNK_DONE; return c == '\n';
     case HTTP_CHUNK_DATA:
-    case HTTP_CHUNK_DONE:
-        break;
+    case HTTP_CHUNK_DONE: break;
     }
     return false;
 }

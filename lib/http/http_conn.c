@@ -360,9 +360,7 @@ static size_t take_chunks(struct http_conn *conn, const char *bytes, size_t size
     case HTTP_CHUNK_STEP_BROKEN:
         REFUSE(conn, http_problem_request_malformed, "the body is not chunked as it should be, or has a trailer");
         break;
-    case HTTP_CHUNK_STEP_DONE:
-        hand_over(conn);
-        break;
+    case HTTP_CHUNK_STEP_DONE: hand_over(conn); break;
     case HTTP_CHUNK_STEP_MORE:
         if (data_size > 0 && !keep_body(conn, bytes + taken, data_size)) {
             return size;
@@ -484,8 +482,9 @@ void http_conn_answer(struct http_conn *conn)
     struct http_exchange *exchange = conn->exchange;
     assert(exchange != NULL && conn->state == HTTP_CONN_HANDLING);
     conn->is_last = conn->is_last || conn->server->is_stopping;
-    const char *keep = conn->is_last ? "Connection: close\r\n"
-                                     : exchange->head.minor_version == 0 ? "Connection: keep-alive\r\n" : "";
+    const char *keep = conn->is_last                       ? "Connection: close\r\n"
+                       : exchange->head.minor_version == 0 ? "Connection: keep-alive\r\n"
+                                                           : "";
     bool is_whole = text_format(conn->continuation, sizeof conn->continuation, "Date: %s\r\n%s\r\n",
                                 http_server_date(conn->server), keep);
     assert(is_whole);

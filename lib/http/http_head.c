@@ -20,8 +20,8 @@ static bool is_token(unsigned char c)
 
 static bool is_target(unsigned char c)
 {
-    return c > 0x20 && c < 0x7f && c != '#' && c != '"' && c != '<' && c != '>' && c != '\\' && c != '^' &&
-           c != '`' && c != '{' && c != '|' && c != '}';
+    return c > 0x20 && c < 0x7f && c != '#' && c != '"' && c != '<' && c != '>' && c != '\\' && c != '^' && c != '`' &&
+           c != '{' && c != '|' && c != '}';
 }
 
 static bool is_host(unsigned char c)

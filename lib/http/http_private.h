@@ -117,7 +117,7 @@ void http_exchange_free(struct http_exchange *exchange);
 /* ---- connections ---- */
 
 enum http_conn_state {
-    HTTP_CONN_IDLE,     /* Between requests. */
+    HTTP_CONN_IDLE, /* Between requests. */
     HTTP_CONN_HEAD,
     HTTP_CONN_BODY,
     HTTP_CONN_HANDLING, /* With a handler; nothing is read. */
@@ -144,8 +144,8 @@ struct http_conn {
     struct http_exchange *exchange; /* The one being received or answered. */
     bool is_chunked;
     struct http_chunk chunk;
-    uint64_t length_left; /* Of a body with Content-Length. */
-    bool is_last; /* Close after this answer. */
+    uint64_t length_left;  /* Of a body with Content-Length. */
+    bool is_last;          /* Close after this answer. */
     char continuation[96]; /* Date, Connection and the empty line of the answer being written. */
 };
 

@@ -16,8 +16,8 @@
 
 #define PROBLEM_SIZE_MAX 8192
 
-const struct http_problem http_problem_not_found = {
-    "not_found", 404, "There is nothing at this path", false, false, HTTP_PROBLEM_NO_RETRY};
+const struct http_problem http_problem_not_found = {"not_found", 404,   "There is nothing at this path",
+                                                    false,       false, HTTP_PROBLEM_NO_RETRY};
 const struct http_problem http_problem_method_not_allowed = {
     "method_not_allowed", 405, "This path does not take this method", false, false, HTTP_PROBLEM_NO_RETRY};
 const struct http_problem http_problem_request_malformed = {

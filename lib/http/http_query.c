@@ -49,8 +49,8 @@ static bool refuse_name(const char *const *allowed, struct err *err)
     for (size_t i = 0; allowed[i] != NULL; i++) {
         buf_format(&names, "%s%s", i == 0 ? "" : ", ", allowed[i]);
     }
-    err_set(err, ERR_PERMANENT, "query_invalid", allowed[0] == NULL ? "this route takes no parameters%s"
-                                                                    : "unknown parameter; allowed are: %s", names.data);
+    err_set(err, ERR_PERMANENT, "query_invalid",
+            allowed[0] == NULL ? "this route takes no parameters%s" : "unknown parameter; allowed are: %s", names.data);
     buf_done(&names);
     return false;
 }

@@ -88,7 +88,7 @@ static bool make_metrics(struct http_server *server)
     for (size_t i = 0; i <= count; i++) {
         const char *method = i == count ? "" : server->options.routes[i].method;
         const char *route = i == count ? "none" : server->options.routes[i].pattern;
-        for (int class = 2; class < HTTP_STATUS_CLASS_COUNT; class++) {
+        for (int class = 2; class < HTTP_STATUS_CLASS_COUNT; class ++) {
             static const char *const names[] = {"", "", "2xx", "3xx", "4xx", "5xx"};
             const char *const labels[] = {"method", method, "route", route, "status", names[class], NULL};
             server->request_counters[i][class] =

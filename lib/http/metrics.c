@@ -32,12 +32,12 @@ struct metrics {
     struct metric *first;
 };
 
-static const double duration_bounds[] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
-                                          0.1,    0.25,  0.5,    1.0,   2.5,  5.0,   10.0 };
+static const double duration_bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                         0.1,    0.25,  0.5,    1.0,   2.5,  5.0,   10.0};
 
 static const char *type_name(enum metric_type type)
 {
-    static const char *const names[] = { "counter", "gauge", "histogram" };
+    static const char *const names[] = {"counter", "gauge", "histogram"};
     return names[type];
 }
 
@@ -171,8 +171,8 @@ struct metric *metrics_gauge(struct metrics *metrics, const char *name, const ch
     return find_or_make(metrics, METRIC_GAUGE, name, help, labels);
 }
 
-struct metric *metrics_histogram(struct metrics *metrics, const char *name, const char *help,
-                                 const char *const *labels, const double *bounds, size_t bound_count)
+struct metric *metrics_histogram(struct metrics *metrics, const char *name, const char *help, const char *const *labels,
+                                 const double *bounds, size_t bound_count)
 {
     if (bounds == NULL) {
         bounds = duration_bounds;

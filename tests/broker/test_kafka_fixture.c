@@ -25,7 +25,7 @@ static void test_kafka_fixture_gives_each_test_its_own_empty_topic(void **state)
 static void test_kafka_fixture_makes_the_topic_again_with_its_settings(void **state)
 {
     (void)state;
-    static const char *const settings[] = { "max.message.bytes=1000", NULL };
+    static const char *const settings[] = {"max.message.bytes=1000", NULL};
     struct kafka_fixture *fixture = kafka_fixture_new_with(2, settings);
     assert_non_null(fixture);
     assert_true(kafka_fixture_recreate(fixture));
@@ -36,7 +36,7 @@ static void test_kafka_fixture_makes_the_topic_again_with_its_settings(void **st
 static void test_kafka_fixture_refuses_a_setting_that_the_broker_does_not_know(void **state)
 {
     (void)state;
-    static const char *const settings[] = { "no.such.setting=1", NULL };
+    static const char *const settings[] = {"no.such.setting=1", NULL};
     assert_null(kafka_fixture_new_with(1, settings));
 }
 

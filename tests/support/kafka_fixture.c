@@ -48,7 +48,7 @@ static void format(char *text, size_t size, const char *pattern, ...)
 
 static void nap(void)
 {
-    nanosleep(&(struct timespec){ .tv_nsec = 20 * 1000 * 1000 }, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
 }
 
 static rd_kafka_t *open_handle(const char *bootstrap)
@@ -79,8 +79,8 @@ static bool print_version(rd_kafka_t *handle)
     }
     if (!was_printed) {
         const char *version = getenv("ONCEWARD_TEST_KAFKA_VERSION");
-        printf("kafka: cluster id %s, broker version %s, librdkafka %s\n", cluster, version != NULL ? version : "not told",
-               rd_kafka_version_str());
+        printf("kafka: cluster id %s, broker version %s, librdkafka %s\n", cluster,
+               version != NULL ? version : "not told", rd_kafka_version_str());
         fflush(stdout);
     }
     was_printed = true;
@@ -220,8 +220,8 @@ static void name_topic(char *ret_name)
     static unsigned count;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    format(ret_name, NAME_SIZE, "test.%ld.%lld.%u", (long)getpid(), (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000,
-           count++);
+    format(ret_name, NAME_SIZE, "test.%ld.%lld.%u", (long)getpid(),
+           (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000, count++);
 }
 
 struct kafka_fixture *kafka_fixture_new(int partition_count)
@@ -233,8 +233,9 @@ struct kafka_fixture *kafka_fixture_new_with(int partition_count, const char *co
 {
     const char *bootstrap = getenv("ONCEWARD_TEST_KAFKA");
     if (bootstrap == NULL || bootstrap[0] == '\0') {
-        print_failure("ONCEWARD_TEST_KAFKA is not set",
-                      "this test needs a Kafka broker; tests/run starts one, docs/local-services.md says how to do it by hand");
+        print_failure(
+            "ONCEWARD_TEST_KAFKA is not set",
+            "this test needs a Kafka broker; tests/run starts one, docs/local-services.md says how to do it by hand");
         return NULL;
     }
     struct kafka_fixture *fixture = calloc(1, sizeof *fixture);

@@ -145,8 +145,8 @@ static PGconn *connect_to_server(void)
 {
     const char *conninfo = getenv("ONCEWARD_TEST_DATABASE");
     if (conninfo == NULL || conninfo[0] == '\0') {
-        print_failure("ONCEWARD_TEST_DATABASE is not set",
-                      "this test needs a Postgres server; tests/run starts one, docs/local-services.md says how to do it by hand");
+        print_failure("ONCEWARD_TEST_DATABASE is not set", "this test needs a Postgres server; tests/run starts one, "
+                                                           "docs/local-services.md says how to do it by hand");
         return NULL;
     }
     PGconn *connection = connect_to(conninfo);
@@ -196,7 +196,7 @@ static void migrations_done(struct migrations *migrations)
         free(migrations->entries[i]);
     }
     free(migrations->entries);
-    *migrations = (struct migrations){ 0 };
+    *migrations = (struct migrations){0};
 }
 
 static uint64_t checksum_add(uint64_t checksum, const char *bytes, size_t size)
@@ -209,7 +209,7 @@ static uint64_t checksum_add(uint64_t checksum, const char *bytes, size_t size)
 
 static bool migrations_init(struct migrations *ret_migrations)
 {
-    struct migrations migrations = { .checksum = UINT64_C(14695981039346656037) };
+    struct migrations migrations = {.checksum = UINT64_C(14695981039346656037)};
     migrations.count = scandir(ONCEWARD_SOURCE_DIR "/schema/migrations", &migrations.entries, is_migration, alphasort);
     if (migrations.count <= 0) {
         print_failure(ONCEWARD_SOURCE_DIR "/schema/migrations", "holds no migration");
@@ -239,10 +239,11 @@ static bool remember(PGconn *connection, const char *name, const char *sql, size
     char title[256];
     format(version, sizeof version, "%d", atoi(name));
     format(title, sizeof title, "%.*s", (int)(strlen(name) - strlen("0000_.sql")), name + strlen("0000_"));
-    const char *values[] = { version, title, sql };
-    const int lengths[] = { 0, 0, (int)size };
-    const int formats[] = { 0, 0, 1 };
-    PGresult *result = PQexecParams(connection, "INSERT INTO onceward.schema_migrations (version, name, checksum)"
+    const char *values[] = {version, title, sql};
+    const int lengths[] = {0, 0, (int)size};
+    const int formats[] = {0, 0, 1};
+    PGresult *result = PQexecParams(connection,
+                                    "INSERT INTO onceward.schema_migrations (version, name, checksum)"
                                     " VALUES ($1::int4, $2, sha256($3::bytea))",
                                     3, NULL, values, lengths, formats, 0);
     bool is_done = PQresultStatus(result) == PGRES_COMMAND_OK;
@@ -277,8 +278,9 @@ static bool migrate(PGconn *connection, const struct migrations *migrations)
 
 static bool database_exists(PGconn *server, const char *name)
 {
-    const char *values[] = { name };
-    PGresult *result = PQexecParams(server, "SELECT 1 FROM pg_database WHERE datname = $1", 1, NULL, values, NULL, NULL, 0);
+    const char *values[] = {name};
+    PGresult *result =
+        PQexecParams(server, "SELECT 1 FROM pg_database WHERE datname = $1", 1, NULL, values, NULL, NULL, 0);
     bool exists = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1;
     PQclear(result);
     return exists;
@@ -294,7 +296,8 @@ static bool make_template(PGconn *server, const struct migrations *migrations, c
     char conninfo[CONNINFO_SIZE];
     if (!run(server, "DROP DATABASE IF EXISTS onceward_template_unfinished WITH (FORCE)") ||
         !run(server, "CREATE DATABASE onceward_template_unfinished") ||
-        !conninfo_with(getenv("ONCEWARD_TEST_DATABASE"), "onceward_template_unfinished", NULL, conninfo, sizeof conninfo)) {
+        !conninfo_with(getenv("ONCEWARD_TEST_DATABASE"), "onceward_template_unfinished", NULL, conninfo,
+                       sizeof conninfo)) {
         return false;
     }
     PGconn *database = connect_to(conninfo);
@@ -335,7 +338,8 @@ static struct postgres_fixture *fixture_from(const char *template_name, PGconn *
     name_database(fixture->name);
     char sql[256];
     format(sql, sizeof sql, "CREATE DATABASE %s TEMPLATE %s", fixture->name, template_name);
-    if (!conninfo_with(getenv("ONCEWARD_TEST_DATABASE"), fixture->name, NULL, fixture->conninfo, sizeof fixture->conninfo) ||
+    if (!conninfo_with(getenv("ONCEWARD_TEST_DATABASE"), fixture->name, NULL, fixture->conninfo,
+                       sizeof fixture->conninfo) ||
         !run(server, sql)) {
         PQfinish(server);
         free(fixture);
@@ -391,7 +395,8 @@ const char *postgres_fixture_conninfo(const struct postgres_fixture *fixture)
 
 const char *postgres_fixture_conninfo_as(struct postgres_fixture *fixture, const char *role)
 {
-    bool is_made = conninfo_with(fixture->conninfo, fixture->name, role, fixture->conninfo_as, sizeof fixture->conninfo_as);
+    bool is_made =
+        conninfo_with(fixture->conninfo, fixture->name, role, fixture->conninfo_as, sizeof fixture->conninfo_as);
     assert(is_made);
     (void)is_made;
     return fixture->conninfo_as;

@@ -58,7 +58,8 @@ bool db_event_query_list(struct db *db, const char *tenant, enum db_event_status
 bool db_event_query_get(struct db *db, const char *tenant, const struct uuid *event_id, struct db_event_page **ret_page,
                         struct db_delivery_page **ret_deliveries, struct err *err) MUST_CHECK;
 
-/* Where a page of deliveries begins: after this row. Own events come first, newest first; then the foreign ones by id. */
+/* Where a page of deliveries begins: after this row. Own events come first, newest first; then the foreign ones by id.
+ */
 struct db_delivery_cursor {
     bool is_foreign;
     int32_t scope_id;

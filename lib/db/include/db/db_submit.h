@@ -30,7 +30,7 @@ struct db_submit_key {
     const char *tenant;
     struct uuid request_id;
     const char *create_type; /* The type with which it may be created; NULL when it is not to be. */
-    bool is_fresh;           /* The id was minted for this very call, so nobody else can know it: nothing is looked up. */
+    bool is_fresh; /* The id was minted for this very call, so nobody else can know it: nothing is looked up. */
 };
 
 struct db_document_row {

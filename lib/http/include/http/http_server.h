@@ -31,9 +31,9 @@ struct http_header {
 
 /* Borrowed from the exchange until http_respond(). All texts are visible ASCII, header values may carry 8-bit bytes. */
 struct http_request {
-    const char *method; /* "GET" also for HEAD. */
-    const char *path;   /* As sent, without the query. Never decoded. */
-    const char *query;  /* NULL without "?". */
+    const char *method;                       /* "GET" also for HEAD. */
+    const char *path;                         /* As sent, without the query. Never decoded. */
+    const char *query;                        /* NULL without "?". */
     const char *params[HTTP_PARAM_COUNT_MAX]; /* What stands where the route's pattern has {…}, in order. */
     const struct http_header *headers;
     size_t header_count;
@@ -52,8 +52,8 @@ struct http_route {
 
 struct http_limits {
     size_t connection_count_max;
-    size_t head_size_max;   /* Request line and headers of one request. */
-    size_t bodies_size_max; /* All bodies in flight, and all large answers. */
+    size_t head_size_max;      /* Request line and headers of one request. */
+    size_t bodies_size_max;    /* All bodies in flight, and all large answers. */
     int64_t header_timeout_ms; /* From the first byte of a request to the end of its headers. */
     int64_t body_timeout_ms;   /* From there to the end of its body. */
     int64_t idle_timeout_ms;   /* Between two requests of a connection. */
@@ -92,9 +92,9 @@ const char *http_request_header(const struct http_request *request, const char *
 
 struct http_response {
     int status;
-    const char *content_type; /* NULL without a body. */
+    const char *content_type;                                   /* NULL without a body. */
     struct http_header headers[HTTP_RESPONSE_HEADER_COUNT_MAX]; /* Ends at the first without a name. */
-    char *body; /* From malloc; the exchange takes it. NULL for none. */
+    char *body;                                                 /* From malloc; the exchange takes it. NULL for none. */
     size_t body_size;
 };
 

@@ -23,20 +23,19 @@ void metrics_free(struct metrics **metricsp);
 /* The one metric of this name and these labels; made at the first call. `labels` is a list of name, value, …,
  * NULL, or NULL for none; everything is copied. The pointer lives as long as the registry. Names of one
  * family must keep their type (asserted). Counters end in `_total`; units are base units (seconds, bytes). */
-struct metric *metrics_counter(struct metrics *metrics, const char *name, const char *help,
-                               const char *const *labels);
+struct metric *metrics_counter(struct metrics *metrics, const char *name, const char *help, const char *const *labels);
 struct metric *metrics_gauge(struct metrics *metrics, const char *name, const char *help, const char *const *labels);
 
 /* `bounds` are the upper bounds of the buckets, rising; +Inf is added. NULL with 0 takes the default for
  * durations in seconds: 0.5 ms to 10 s. */
-struct metric *metrics_histogram(struct metrics *metrics, const char *name, const char *help,
-                                 const char *const *labels, const double *bounds, size_t bound_count);
+struct metric *metrics_histogram(struct metrics *metrics, const char *name, const char *help, const char *const *labels,
+                                 const double *bounds, size_t bound_count);
 
-void metric_add(struct metric *metric, uint64_t amount);      /* Counters. */
-void metric_set(struct metric *metric, double value);         /* Gauges. */
-void metric_shift(struct metric *metric, double amount);      /* Gauges: up or down by an amount. */
-void metric_observe(struct metric *metric, double value);     /* Histograms. */
-uint64_t metric_count(const struct metric *metric);           /* Counters: value; histograms: observations. */
+void metric_add(struct metric *metric, uint64_t amount);  /* Counters. */
+void metric_set(struct metric *metric, double value);     /* Gauges. */
+void metric_shift(struct metric *metric, double amount);  /* Gauges: up or down by an amount. */
+void metric_observe(struct metric *metric, double value); /* Histograms. */
+uint64_t metric_count(const struct metric *metric);       /* Counters: value; histograms: observations. */
 
 /* The whole registry as text, families sorted by name. Allocated, for free(); NULL when memory is out. */
 char *metrics_text(struct metrics *metrics, size_t *ret_size);
