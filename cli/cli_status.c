@@ -42,11 +42,10 @@ static bool add_outbox(struct cli *cli, struct err *err)
     if (!db_status_flow(cli->db, &flow, err)) {
         return false;
     }
-    bool is_more = flow.backlog_count > DB_STATUS_COUNT_MAX;
     cli_doc_single(&cli->doc, "outbox", "Outbox", OUTBOX_COLUMNS, COUNT(OUTBOX_COLUMNS));
-    cli_doc_number(&cli->doc, capped(flow.backlog_count));
-    cli_doc_bool(&cli->doc, is_more);
-    cli_doc_number(&cli->doc, capped(flow.claimed_count));
+    cli_doc_number(&cli->doc, flow.backlog_count);
+    cli_doc_bool(&cli->doc, flow.is_backlog_cut);
+    cli_doc_number(&cli->doc, flow.claimed_count);
     if (flow.has_oldest) {
         cli_doc_number(&cli->doc, flow.oldest_age_us < 0 ? 0 : flow.oldest_age_us);
     } else {
@@ -57,8 +56,9 @@ static bool add_outbox(struct cli *cli, struct err *err)
     cli_doc_number(&cli->doc, flow.dead_letter_count);
     cli_doc_number(&cli->doc, flow.relay_count);
     cli_doc_number(&cli->doc, flow.last_outbox_id);
-    if (is_more) {
-        cli_doc_note(&cli->doc, "The backlog is greater than %d: counting stopped there.", DB_STATUS_COUNT_MAX);
+    if (flow.is_backlog_cut) {
+        cli_doc_note(&cli->doc, "The backlog may be greater: only its first %d rows were looked at.",
+                     DB_STATUS_COUNT_MAX);
     }
     if (flow.has_oldest && flow.oldest_age_us > BACKLOG_AGE_UNWELL_US) {
         cli->is_unwell = true;
@@ -82,7 +82,7 @@ static const struct cli_column LANE_COLUMNS[] = {
     {"lane", "LANE", CLI_ID, 0},
     {"owner", "OWNER", CLI_TEXT, 40},
     {"is_owned", "ALIVE", CLI_BOOL, 0},
-    {"position", "SETTLED TO", CLI_ID, 0},
+    {"position", NULL, CLI_ID, 0},
     {"claimed_to", "CLAIMED TO", CLI_ID, 0},
     {"starts", NULL, CLI_COUNT, 0},
     {"seq", NULL, CLI_ID, 0},

@@ -116,6 +116,14 @@ static void append_safely(struct buf *buf, const char *text, size_t width_max)
     }
 }
 
+/* To the millisecond, which is what people compare. */
+static void write_time(int64_t unix_us, char *text, size_t size)
+{
+    char whole[CLOCK_TEXT_SIZE];
+    clock_to_text(unix_us, whole);
+    text_format(text, size, "%.*sZ", (int)strlen("2026-11-30T06:13:13.123"), whole);
+}
+
 static char *cell_text(const struct cli_column *column, const struct cli_cell *cell)
 {
     struct buf buf;
@@ -130,7 +138,7 @@ static char *cell_text(const struct cli_column *column, const struct cli_cell *c
         case CLI_ID: text_format(text, sizeof text, "%" PRId64, cell->number); break;
         case CLI_SIZE: cli_text_size(cell->number, text, sizeof text); break;
         case CLI_AGE: cli_text_age(cell->number, text, sizeof text); break;
-        case CLI_TIME: clock_to_text(cell->number, text); break;
+        case CLI_TIME: write_time(cell->number, text, sizeof text); break;
         case CLI_BOOL: text_format(text, sizeof text, "%s", cell->number != 0 ? "yes" : "no"); break;
         }
     }

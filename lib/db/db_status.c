@@ -27,19 +27,15 @@ static void copy(char *ret_text, size_t size, const char *text)
 
 /* ---- Flow --------------------------------------------------------------------------------------------------- */
 
-/* The two lists of the backlog come from the same bounded scan; the oldest is looked for by id, so it is the first
- * that the index finds. */
 static const struct db_statement READ_FLOW = {
-    .sql = "WITH backlog AS MATERIALIZED ("
-           "   SELECT status, time FROM onceward.events"
-           "    WHERE xid >= (SELECT xid_min FROM onceward.unsettled_bound)"
-           "      AND status IN ('pending', 'claimed') AND deferred_state IS NULL LIMIT 100001)"
-           " SELECT (SELECT count(*) FROM backlog), (SELECT count(*) FROM backlog WHERE status = 'claimed'),"
+    .sql = "WITH backlog AS MATERIALIZED (SELECT * FROM onceward.backlog)"
+           " SELECT (SELECT count(*) FROM backlog), (SELECT count(*) FROM backlog WHERE is_claimed),"
+           "        coalesce((SELECT is_cut FROM backlog LIMIT 1), false),"
            "        (extract(epoch FROM clock_timestamp() - (SELECT min(time) FROM backlog)) * 1000000)::int8,"
            "        f.deferred_count, f.parked_count, f.dead_letter_count, f.relays_alive,"
            "        coalesce(pg_catalog.pg_sequence_last_value('onceward.outbox_id_seq'), 0)"
            "   FROM onceward.flow f",
-    .columns = {DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8},
+    .columns = {DB_INT8, DB_INT8, DB_BOOL, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8},
 };
 
 bool db_status_flow(struct db *db, struct db_status_flow *ret_flow, struct err *err)
@@ -48,17 +44,18 @@ bool db_status_flow(struct db *db, struct db_status_flow *ret_flow, struct err *
     if (!db_exec_row(db, &READ_FLOW, NULL, &result, err)) {
         return false;
     }
-    bool has_oldest = !db_is_null(result, 0, 2);
+    bool has_oldest = !db_is_null(result, 0, 3);
     *ret_flow = (struct db_status_flow){
         .backlog_count = db_get_int8(result, 0, 0),
         .claimed_count = db_get_int8(result, 0, 1),
+        .is_backlog_cut = db_get_bool(result, 0, 2),
         .has_oldest = has_oldest,
-        .oldest_age_us = has_oldest ? db_get_int8(result, 0, 2) : 0,
-        .deferred_count = db_get_int8(result, 0, 3),
-        .parked_count = db_get_int8(result, 0, 4),
-        .dead_letter_count = db_get_int8(result, 0, 5),
-        .relay_count = db_get_int8(result, 0, 6),
-        .last_outbox_id = db_get_int8(result, 0, 7),
+        .oldest_age_us = has_oldest ? db_get_int8(result, 0, 3) : 0,
+        .deferred_count = db_get_int8(result, 0, 4),
+        .parked_count = db_get_int8(result, 0, 5),
+        .dead_letter_count = db_get_int8(result, 0, 6),
+        .relay_count = db_get_int8(result, 0, 7),
+        .last_outbox_id = db_get_int8(result, 0, 8),
     };
     return true;
 }

@@ -38,6 +38,28 @@ SELECT o.id AS outbox_id, o.xid, o.lane, o.tenant, o.event_id, o.topic, o.key, o
 CREATE VIEW onceward.unsettled_bound AS
 SELECT min(pg_snapshot_xmin(snapshot_from)::text::bigint)::text::xid8 AS xid_min FROM onceward.lane_state;
 
+-- What waits, oldest first? Neither settled nor deferred, among the first 100 001 rows above the lowest floor and those
+-- of the transactions that were open in a lane's snapshot: so its cost is bounded, however much has piled up. Where
+-- `is_cut` is true there may be more behind. It is read in the order of ids because the oldest must be among it.
+CREATE VIEW onceward.backlog AS
+WITH c AS MATERIALIZED (SELECT * FROM onceward.lane_state),
+     lowest AS MATERIALIZED (SELECT min(from_floor) AS floor FROM c),
+     late AS MATERIALIZED (SELECT DISTINCT x.xid FROM c CROSS JOIN LATERAL pg_snapshot_xip(c.snapshot_from) AS x (xid)),
+     o AS MATERIALIZED (
+         (SELECT id, xid, lane, topic, time FROM onceward.outbox
+           WHERE id > (SELECT floor FROM lowest) ORDER BY id LIMIT 100001)
+          UNION ALL
+         (SELECT b.id, b.xid, b.lane, b.topic, b.time FROM late
+            JOIN onceward.outbox b ON b.xid = late.xid AND b.id <= (SELECT floor FROM lowest) LIMIT 100001))
+SELECT o.id AS outbox_id, o.lane, o.topic, o.time,
+       c.snapshot_to IS NOT NULL AND o.id <= c.claimed_to AND pg_visible_in_snapshot(o.xid, c.snapshot_to) AS is_claimed,
+       (SELECT count(*) > 100000 FROM o) AS is_cut
+  FROM o
+  JOIN c ON c.lane = o.lane
+ WHERE NOT pg_visible_in_snapshot(o.xid, c.snapshot_from)
+   AND NOT (c.snapshot_to IS NOT NULL AND o.id <= c.position AND pg_visible_in_snapshot(o.xid, c.snapshot_to))
+   AND NOT EXISTS (SELECT FROM onceward.deferred d WHERE d.id = o.id);
+
 -- Where on the topic is an event? Ask with one outbox id: the index on the settled ranges serves that.
 CREATE FUNCTION onceward.event_place(lane smallint, outbox_id bigint)
 RETURNS TABLE (topic text, partition integer, record_offset bigint, settled_at timestamptz)

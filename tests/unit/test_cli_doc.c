@@ -88,7 +88,7 @@ static void test_cli_text_aligns_and_cuts(void **state)
     char *text = render(&doc, cli_text_write);
     assert_string_equal(text, "Rows\n"
                               "  NAME      COUNT  AT\n"
-                              "  Zürich    1 234  2023-11-14T22:13:20.123456Z\n"
+                              "  Zürich    1 234  2023-11-14T22:13:20.123Z\n"
                               "  a long …      5  -\n"
                               "\n"
                               "Note 1.\n");

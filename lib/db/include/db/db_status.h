@@ -24,7 +24,8 @@ struct db;
 #define DB_STATUS_ROW_COUNT_MAX 1000
 
 struct db_status_flow {
-    int64_t backlog_count; /* Neither on its topic nor deferred; DB_STATUS_COUNT_MAX + 1 means more than that. */
+    int64_t backlog_count; /* Neither on its topic nor deferred. */
+    bool is_backlog_cut;   /* There may be more: only so many rows were looked at, the oldest first. */
     int64_t claimed_count; /* Of these. */
     bool has_oldest;
     int64_t oldest_age_us;  /* Of the backlog. */
