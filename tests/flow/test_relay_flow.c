@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "flow_kit.h"
 #include "kafka_fixture.h"
 #include "postgres_fixture.h"
 #include "program.h"
@@ -25,7 +26,7 @@
 #define PARTITION_COUNT 3
 #define KEY_COUNT 40
 #define NUMBER_MAX 2000
-#define WAIT_MS 30000
+#define WAIT_MS FLOW_KIT_WAIT_MS
 
 struct flow {
     struct postgres_fixture *postgres;
@@ -33,95 +34,10 @@ struct flow {
     int submitted; /* Per key. */
 };
 
-/* ---- Things at hand ---- */
-
-static int free_port(int type)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, type, 0);
-    assert(fd >= 0);
-    int bound = bind(fd, (struct sockaddr *)&address, size);
-    assert(bound == 0 && getsockname(fd, (struct sockaddr *)&address, &size) == 0);
-    close(fd);
-    return ntohs(address.sin_port);
-}
-
-static int dial(int port)
-{
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-/* The whole answer to GET path; "" while nobody listens. */
-static void http_get(int port, const char *path, char *answer, size_t size)
-{
-    answer[0] = '\0';
-    int fd = dial(port);
-    if (fd < 0) {
-        return;
-    }
-    char request[128];
-    int length = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n", path);
-    ssize_t sent = write(fd, request, (size_t)length);
-    assert(sent == length);
-    size_t used = 0;
-    ssize_t got;
-    while (used + 1 < size && (got = read(fd, answer + used, size - 1 - used)) > 0) {
-        used += (size_t)got;
-    }
-    answer[used] = '\0';
-    close(fd);
-}
-
-static bool waits_for_answer(int port, const char *path, const char *text)
-{
-    char answer[65536];
-    for (int64_t until_ms = clock_monotonic_ms() + WAIT_MS; clock_monotonic_ms() < until_ms; usleep(20000)) {
-        http_get(port, path, answer, sizeof answer);
-        if (strstr(answer, text) != NULL) {
-            return true;
-        }
-    }
-    print_error("no \"%s\" in %s: %s\n", text, path, answer);
-    return false;
-}
-
-static bool waits_for_number(struct postgres_fixture *postgres, const char *sql, long long wanted)
-{
-    long long number = -1;
-    for (int64_t until_ms = clock_monotonic_ms() + WAIT_MS; clock_monotonic_ms() < until_ms; usleep(20000)) {
-        number = postgres_fixture_number(postgres, sql);
-        if (number == wanted) {
-            return true;
-        }
-    }
-    print_error("%s: %lld, not %lld\n", sql, number, wanted);
-    return false;
-}
-
-static struct program *start_relay_at(const char *database, const char *kafka, const char *name, int port,
-                                      const char *failpoints)
-{
-    char listen[32];
-    char hint[32];
-    snprintf(listen, sizeof listen, "127.0.0.1:%d", port);
-    snprintf(hint, sizeof hint, "127.0.0.1:%d", free_port(SOCK_DGRAM));
-    const char *const arguments[] = {"--database", database, "--kafka",       kafka, "--name", name,
-                                     "--listen",   listen,   "--hint-listen", hint,  NULL};
-    return program_start("outbox-relay", arguments, failpoints);
-}
-
 static struct program *start_relay(struct flow *flow, const char *name, int port, const char *failpoints)
 {
-    return start_relay_at(postgres_fixture_conninfo_as(flow->postgres, "onceward_relay"),
-                          kafka_fixture_bootstrap(flow->kafka), name, port, failpoints);
+    return flow_kit_start_relay(postgres_fixture_conninfo_as(flow->postgres, "onceward_relay"),
+                                kafka_fixture_bootstrap(flow->kafka), name, port, failpoints);
 }
 
 static struct program *start_once(struct flow *flow, const char *name)
@@ -151,7 +67,7 @@ static void submit(struct flow *flow, int count)
 
 static bool waits_until_settled(struct flow *flow)
 {
-    return waits_for_number(flow->postgres, SETTLED, (long long)flow->submitted * KEY_COUNT);
+    return flow_kit_waits_for_number(flow->postgres, SETTLED, (long long)flow->submitted * KEY_COUNT);
 }
 
 /* Reads the topic: nothing is missing, first occurrences are in order. Returns how many came again. */
@@ -249,13 +165,13 @@ static void test_relay_killed_loses_nothing(void **state)
     void *made = NULL;
     assert_int_equal(setup(&made), 0);
     flow = made;
-    struct program *relay = start_relay(flow, "r", free_port(SOCK_STREAM), row->failpoints);
-    assert_true(waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'r'", 8));
+    struct program *relay = start_relay(flow, "r", flow_kit_free_port(SOCK_STREAM), row->failpoints);
+    assert_true(flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'r'", 8));
     submit(flow, 50);
     submit(flow, 50);
     assert_int_equal(program_wait(relay, WAIT_MS), -SIGKILL);
     program_free(&relay);
-    relay = start_relay(flow, "r", free_port(SOCK_STREAM), NULL);
+    relay = start_relay(flow, "r", flow_kit_free_port(SOCK_STREAM), NULL);
     submit(flow, 10);
     bool is_settled = waits_until_settled(flow);
     program_signal(relay, SIGTERM);
@@ -281,25 +197,26 @@ static void test_relay_parks_what_the_broker_refuses_and_holds_its_key(void **st
              kafka_fixture_topic(flow->kafka));
     postgres_fixture_exec(flow->postgres, sql);
     submit(flow, 20);
-    struct program *relay = start_relay(flow, "r", free_port(SOCK_STREAM), NULL);
+    struct program *relay = start_relay(flow, "r", flow_kit_free_port(SOCK_STREAM), NULL);
     /* key-7: one before the large one, which is parked, and 20 behind it, which are held. */
-    assert_true(waits_for_number(flow->postgres, SETTLED, 21 * KEY_COUNT - 20));
-    assert_true(waits_for_number(flow->postgres,
-                                 "SELECT count(*) FROM onceward.deferred WHERE state = 'parked' AND key = 'key-7'"
-                                 " AND reason_code = 'MSG_SIZE_TOO_LARGE' AND octet_length(value) = 3002",
-                                 1));
-    assert_true(waits_for_number(flow->postgres,
-                                 "SELECT count(*) FROM onceward.deferred WHERE state = 'held' AND key = 'key-7'", 20));
+    assert_true(flow_kit_waits_for_number(flow->postgres, SETTLED, 21 * KEY_COUNT - 20));
+    assert_true(
+        flow_kit_waits_for_number(flow->postgres,
+                                  "SELECT count(*) FROM onceward.deferred WHERE state = 'parked' AND key = 'key-7'"
+                                  " AND reason_code = 'MSG_SIZE_TOO_LARGE' AND octet_length(value) = 3002",
+                                  1));
+    assert_true(flow_kit_waits_for_number(
+        flow->postgres, "SELECT count(*) FROM onceward.deferred WHERE state = 'held' AND key = 'key-7'", 20));
     assert_int_equal(postgres_fixture_number(flow->postgres, "SELECT count(*) FROM onceward.deferred"), 21);
     /* The key stays held for whoever takes the lane next. */
     program_signal(relay, SIGTERM);
     assert_int_equal(program_wait(relay, WAIT_MS), 0);
     program_free(&relay);
-    relay = start_relay(flow, "r", free_port(SOCK_STREAM), NULL);
+    relay = start_relay(flow, "r", flow_kit_free_port(SOCK_STREAM), NULL);
     submit(flow, 1);
-    assert_true(waits_for_number(flow->postgres,
-                                 "SELECT count(*) FROM onceward.deferred WHERE state = 'held' AND key = 'key-7'", 21));
-    assert_true(waits_for_number(flow->postgres, SETTLED, 22 * KEY_COUNT - 21));
+    assert_true(flow_kit_waits_for_number(
+        flow->postgres, "SELECT count(*) FROM onceward.deferred WHERE state = 'held' AND key = 'key-7'", 21));
+    assert_true(flow_kit_waits_for_number(flow->postgres, SETTLED, 22 * KEY_COUNT - 21));
     program_free(&relay);
 }
 
@@ -332,7 +249,7 @@ static void *serve_forwarding(void *context)
     assert(bound == 0 && listen(listener, 8) == 0);
     for (;;) {
         int client = accept(listener, NULL, NULL);
-        int broker = dial(forward_to);
+        int broker = flow_kit_dial(forward_to);
         if (client < 0 || broker < 0) {
             return NULL;
         }
@@ -349,22 +266,22 @@ static void *serve_forwarding(void *context)
 static void test_relay_waits_for_a_broker_that_is_down_at_its_start(void **state)
 {
     struct flow *flow = *state;
-    int port = free_port(SOCK_STREAM);
+    int port = flow_kit_free_port(SOCK_STREAM);
     char brokers[32];
-    forward_at = free_port(SOCK_STREAM);
+    forward_at = flow_kit_free_port(SOCK_STREAM);
     forward_to = atoi(strrchr(kafka_fixture_bootstrap(flow->kafka), ':') + 1);
     snprintf(brokers, sizeof brokers, "127.0.0.1:%d", forward_at);
     submit(flow, 5);
     struct program *relay =
-        start_relay_at(postgres_fixture_conninfo_as(flow->postgres, "onceward_relay"), brokers, "r", port, NULL);
-    assert_true(waits_for_answer(port, "/readyz", "\"database\",\"ready\":true"));
-    assert_true(waits_for_answer(port, "/readyz", "\"kafka\",\"ready\":false"));
-    assert_true(waits_for_answer(port, "/livez", " 200 "));
+        flow_kit_start_relay(postgres_fixture_conninfo_as(flow->postgres, "onceward_relay"), brokers, "r", port, NULL);
+    assert_true(flow_kit_waits_for_answer(port, "/readyz", "\"database\",\"ready\":true"));
+    assert_true(flow_kit_waits_for_answer(port, "/readyz", "\"kafka\",\"ready\":false"));
+    assert_true(flow_kit_waits_for_answer(port, "/livez", " 200 "));
     assert_int_equal(postgres_fixture_number(flow->postgres, SETTLED), 0);
     pthread_t server;
     pthread_create(&server, NULL, serve_forwarding, NULL);
     pthread_detach(server);
-    assert_true(waits_for_answer(port, "/readyz", " 200 "));
+    assert_true(flow_kit_waits_for_answer(port, "/readyz", " 200 "));
     assert_true(waits_until_settled(flow));
     program_signal(relay, SIGTERM);
     assert_int_equal(program_wait(relay, WAIT_MS), 0);
@@ -377,8 +294,8 @@ static void test_relay_waits_for_a_broker_that_is_down_at_its_start(void **state
 static void test_relay_drains_on_sigterm(void **state)
 {
     struct flow *flow = *state;
-    struct program *relay = start_relay(flow, "r", free_port(SOCK_STREAM), NULL);
-    assert_true(waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'r'", 8));
+    struct program *relay = start_relay(flow, "r", flow_kit_free_port(SOCK_STREAM), NULL);
+    assert_true(flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'r'", 8));
     submit(flow, 300);
     while (postgres_fixture_number(flow->postgres, SETTLED) == 0) {
         usleep(5000);
@@ -405,12 +322,15 @@ static void test_relay_drains_on_sigterm(void **state)
 static void test_relays_share_the_lanes_and_one_follows_the_other(void **state)
 {
     struct flow *flow = *state;
-    struct program *one = start_relay(flow, "one", free_port(SOCK_STREAM), NULL);
-    assert_true(waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'one'", 8));
-    struct program *two = start_relay(flow, "two", free_port(SOCK_STREAM), NULL);
+    struct program *one = start_relay(flow, "one", flow_kit_free_port(SOCK_STREAM), NULL);
+    assert_true(
+        flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'one'", 8));
+    struct program *two = start_relay(flow, "two", flow_kit_free_port(SOCK_STREAM), NULL);
     submit(flow, 20);
-    assert_true(waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'two'", 4));
-    assert_true(waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'one'", 4));
+    assert_true(
+        flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'two'", 4));
+    assert_true(
+        flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'one'", 4));
     submit(flow, 20);
     assert_true(waits_until_settled(flow));
     assert_int_equal(check_topic(flow), 0); /* A hand-over repeats nothing. */
@@ -447,12 +367,12 @@ static void test_racing_passes_claim_each_event_once(void **state)
 static void test_relay_that_was_stopped_is_fenced_when_it_wakes(void **state)
 {
     struct flow *flow = *state;
-    struct program *sleeper = start_relay(flow, "r", free_port(SOCK_STREAM), "relay.before_log_insert=stop@1");
-    assert_true(waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'r'", 8));
+    struct program *sleeper = start_relay(flow, "r", flow_kit_free_port(SOCK_STREAM), "relay.before_log_insert=stop@1");
+    assert_true(flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'r'", 8));
     submit(flow, 20);
     usleep(700000);
     assert_int_equal(postgres_fixture_number(flow->postgres, SETTLED), 0);
-    struct program *follower = start_relay(flow, "r", free_port(SOCK_STREAM), NULL);
+    struct program *follower = start_relay(flow, "r", flow_kit_free_port(SOCK_STREAM), NULL);
     assert_true(waits_until_settled(flow));
     postgres_fixture_exec(
         flow->postgres,
@@ -474,8 +394,8 @@ static void test_relay_that_was_stopped_is_fenced_when_it_wakes(void **state)
 static void test_relay_goes_on_after_its_connections_are_cut(void **state)
 {
     struct flow *flow = *state;
-    struct program *relay = start_relay(flow, "r", free_port(SOCK_STREAM), NULL);
-    assert_true(waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'r'", 8));
+    struct program *relay = start_relay(flow, "r", flow_kit_free_port(SOCK_STREAM), NULL);
+    assert_true(flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'r'", 8));
     for (int i = 0; i < 8; i++) {
         submit(flow, 20);
         usleep((useconds_t)(50 + 40 * i) * 1000);
