@@ -65,7 +65,9 @@ struct relay {
     uint64_t fenced_count;
     uint64_t deferred_count;
     uint64_t settled_count;
-    uint64_t finished_count;         /* Polls that found every held lane read to the end. */
+    bool is_once;                    /* Only what is pending now: one common difference, then no more. */
+    bool is_stopping;                /* Lanes that leave are let go, whatever is still on its way. */
+    bool has_last_round;             /* It has begun. */
     struct db_lane_settled *settled; /* Room for the rows of one settling. */
     struct db_lane_deferred *deferred;
 };
@@ -88,6 +90,9 @@ bool relay_claim_review(struct relay *relay, struct relay_lane *lane, bool keeps
 
 /* Forgets a lane without a word to the database: it is somebody else's. */
 void relay_claim_forget(struct relay *relay, struct relay_lane *lane);
+
+/* Reads no more of a lane, and lets it go when what was begun is settled. */
+void relay_claim_leave(struct relay_lane *lane);
 
 uint32_t relay_claim_held(const struct relay *relay); /* Bit n is lane n. */
 
@@ -115,7 +120,7 @@ enum relay_settle_mode {
     RELAY_SETTLE_ALL, /* Every place, as before a stop. */
 };
 
-/* Adds a row to the logs of the held lanes. A lane that leaves and has nothing in flight is let go with it. */
+/* Adds a row to the logs of the held lanes. A lane that leaves is let go with the row that settles its last event. */
 bool relay_settle(struct relay *relay, enum relay_settle_mode mode, int64_t now_ms, struct err *err) MUST_CHECK;
 
 /* ---- relay_step.c ---- */

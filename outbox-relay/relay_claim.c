@@ -158,11 +158,13 @@ static bool take_place(struct relay *relay, struct relay_lane *lane, const struc
         !db_lane_each_held_key(relay->db, lane->lane, hold, lane->window, &lane->deferred_count, err)) {
         return false;
     }
+    const struct relay_range *range = relay_window_range(lane->window);
+    const struct relay_snapshot *from = range == NULL ? relay_window_from(lane->window) : range->from;
     lane->is_held = true;
     lane->seq = row->seq;
     lane->attempt = row->attempt;
     lane->written_claimed_to = row->claimed_to;
-    lane->written_from_floor = row->from_floor;
+    lane->written_from = from->hash;
     lane->written_position = row->position;
     lane->written_ms = clock_monotonic_ms();
     relay_reader_wake(relay);
@@ -193,6 +195,13 @@ bool relay_claim_lane(struct relay *relay, int number, bool *ret_is_taken, struc
     db_lane_row_done(&row);
     *ret_is_taken = is_placed;
     return is_placed;
+}
+
+void relay_claim_leave(struct relay_lane *lane)
+{
+    assert(lane->is_held && !lane->is_leaving);
+    lane->is_leaving = true;
+    relay_window_stop_reading(lane->window);
 }
 
 void relay_claim_forget(struct relay *relay, struct relay_lane *lane)

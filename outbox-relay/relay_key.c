@@ -55,6 +55,18 @@ void relay_queue_prepend(struct relay_queue *queue, const struct relay_queue *fr
     queue->first = front->first;
 }
 
+void relay_queue_drop_cut(struct relay_queue *queue)
+{
+    struct relay_queue kept = RELAY_QUEUE_EMPTY;
+    struct relay_entry *entry;
+    while ((entry = relay_queue_pop(queue)) != NULL) {
+        if (!entry->is_cut) {
+            relay_queue_push(&kept, entry);
+        }
+    }
+    *queue = kept;
+}
+
 /* ---- The table ---- */
 
 struct relay_keys *relay_keys_new(struct err *err)

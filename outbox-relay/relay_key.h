@@ -29,6 +29,9 @@ struct relay_entry *relay_queue_pop(struct relay_queue *queue);
 /* Puts a whole queue before another, in its order. */
 void relay_queue_prepend(struct relay_queue *queue, const struct relay_queue *front);
 
+/* Takes the entries out that are cut. */
+void relay_queue_drop_cut(struct relay_queue *queue);
+
 struct relay_key {
     struct relay_key *next; /* In its bucket. */
     uint64_t hash;

@@ -28,13 +28,13 @@ enum relay_lane_verdict relay_lane_judge(const struct db_lane_tail *tail, int64_
 struct relay_lane {
     int lane;
     bool is_held;
-    bool is_leaving; /* Reads no more; let go as soon as nothing is in flight. */
+    bool is_leaving; /* Reads no more; let go as soon as what was begun is settled. */
     int64_t seq;
     struct uuid attempt;
     struct relay_window *window; /* Kept while the lane is not held: its carried entries still get reports. */
     /* What the last row says, to know whether a new one would say more. */
     int64_t written_claimed_to;
-    int64_t written_from_floor;
+    uint64_t written_from; /* Hash of the snapshot's text. */
     int64_t written_position;
     int64_t written_ms;
     int64_t deferred_count;

@@ -23,10 +23,10 @@
 
 #define SURVEY_MS 1000
 #define HOUSEKEEPING_MS 10000
+#define DELAY_LOG_MS 1000
 #define BUSY_WAIT_MS 5 /* For reports, while hints must be seen too. */
 #define NO_LEASE_WAIT_MS 20
 #define REOPEN_WAIT_MS 200
-#define IDS_AHEAD_MIN 1000000 /* About a day, by the schema's own least length. */
 
 struct loop {
     const struct relay_loop_options *options;
@@ -39,6 +39,7 @@ struct loop {
     int hint_fd;
     int64_t next_survey_ms;
     int64_t next_housekeeping_ms;
+    int64_t delayed_since_ms;
     char delay_code[ERR_CODE_SIZE]; /* Of the delay that was logged last. */
     bool is_once_done;
 };
@@ -98,8 +99,10 @@ static void mend_pump(struct loop *loop)
     }
 }
 
+/* A topic that is new to the publisher is always unavailable for a moment. */
 static void watch_broker(struct loop *loop)
 {
+    int64_t now_ms = clock_monotonic_ms();
     const struct relay *relay = &loop->relay;
     struct publisher *publisher = relay_pump_publisher(relay->pump);
     if (publisher == NULL || !loop->options->is_reachable(publisher)) {
@@ -107,7 +110,11 @@ static void watch_broker(struct loop *loop)
     } else {
         health_set_ready(loop->options->health, "kafka");
     }
-    if (text_is_equal(relay->delay.code, loop->delay_code)) {
+    if (relay->delay.kind == ERR_NONE) {
+        loop->delayed_since_ms = now_ms;
+    }
+    bool is_long = now_ms - loop->delayed_since_ms >= DELAY_LOG_MS;
+    if (text_is_equal(relay->delay.code, loop->delay_code) || (relay->delay.kind != ERR_NONE && !is_long)) {
         return;
     }
     if (relay->delay.kind != ERR_NONE) {
@@ -124,10 +131,19 @@ static void leave_surplus(struct loop *loop, int surplus)
     for (int i = EVENT_LANE_COUNT - 1; i >= 0 && surplus > 0; i--) {
         struct relay_lane *lane = &loop->relay.lanes[i];
         if (lane->is_held && !lane->is_leaving) {
-            lane->is_leaving = true;
+            relay_claim_leave(lane);
             surplus--;
         }
     }
+}
+
+static int count_leaving(const struct relay *relay)
+{
+    int count = 0;
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        count += relay->lanes[i].is_held && relay->lanes[i].is_leaving;
+    }
+    return count;
 }
 
 static bool take_free(struct loop *loop, uint32_t lanes, int count_max, struct err *err)
@@ -155,8 +171,9 @@ static bool share_lanes(struct loop *loop, struct err *err)
     int live = survey.live_relay_count > 0 ? survey.live_relay_count : 1;
     int share = loop->options->is_once ? EVENT_LANE_COUNT : (EVENT_LANE_COUNT + live - 1) / live;
     int held = __builtin_popcount(relay_claim_held(&loop->relay));
-    if (held > share) {
-        leave_surplus(loop, held - share);
+    int staying = held - count_leaving(&loop->relay);
+    if (staying > share) {
+        leave_surplus(loop, staying - share);
     }
     return held >= share || take_free(loop, survey.free_lanes | survey.own_lanes, share - held, err);
 }
@@ -186,14 +203,15 @@ static void make_partitions(struct loop *loop)
     struct err err = ERR_INIT;
     int made = 0;
     int64_t ids_ahead = 0;
-    if (!db_partition_make(loop->db, &made, &ids_ahead, &err)) {
+    int64_t ids_a_day = 0;
+    if (!db_partition_make(loop->db, &made, &ids_ahead, &ids_a_day, &err)) {
         log_warning("relay.partitions_not_made", LOG_FIELDS(LOG_ERR(&err)), "%s; we try again", err.text);
         return;
     }
     if (made > 0) {
         log_info("relay.partitions_made", LOG_FIELDS(LOG_INT("count", made)), "%lld ids ahead", (long long)ids_ahead);
     }
-    if (ids_ahead < IDS_AHEAD_MIN) {
+    if (ids_ahead < ids_a_day) {
         health_set_unready(loop->options->health, "partitions", "the outbox has room for %lld more events only",
                            (long long)ids_ahead);
     } else {
@@ -240,11 +258,15 @@ static void wait_idle(struct loop *loop, int64_t now_ms)
     poll(fds, 2, (int)(next_event_ms(loop, now_ms) - now_ms));
 }
 
-/* --once has done its part when its lanes are read to the end, settled, and a look at the outbox found no more. */
-static bool is_once_done(const struct loop *loop, uint64_t finished_count)
+/* --once has done its part when there was no free lane, or its lanes are read to the end and settled. */
+static bool is_once_done(const struct loop *loop)
 {
-    return loop->options->is_once && relay_step_unsettled(&loop->relay) == 0 &&
-           loop->relay.finished_count > finished_count + 1 && !relay_reader_has_range(&loop->relay);
+    if (!loop->options->is_once || loop->next_survey_ms == 0) {
+        return false;
+    }
+    return relay_claim_held(&loop->relay) == 0 ||
+           (loop->relay.has_last_round && relay_step_unsettled(&loop->relay) == 0 &&
+            !relay_reader_has_range(&loop->relay));
 }
 
 static bool turn(struct loop *loop, bool *ret_is_busy, struct err *err)
@@ -283,13 +305,12 @@ static bool turn(struct loop *loop, bool *ret_is_busy, struct err *err)
 
 static bool run_turns(struct loop *loop, struct err *err)
 {
-    uint64_t finished_count = loop->relay.finished_count;
     while (!stop_requested()) {
         bool is_busy = false;
         if (!turn(loop, &is_busy, err)) {
             return false;
         }
-        if (loop->next_survey_ms > 0 && is_once_done(loop, finished_count)) {
+        if (is_once_done(loop)) {
             loop->is_once_done = true;
             return true;
         }
@@ -300,18 +321,26 @@ static bool run_turns(struct loop *loop, struct err *err)
     return true;
 }
 
-/* Hands nothing more over, waits for what is on its way, settles and lets the lanes go. */
+/* Reads nothing more, finishes what was begun, and lets the lanes go; at the deadline, whatever is on its way. */
 static bool drain(struct loop *loop, struct err *err)
 {
     int64_t deadline_ms = clock_monotonic_ms() + loop->options->drain_timeout_ms;
+    bool is_held = false;
     leave_surplus(loop, EVENT_LANE_COUNT);
-    while (relay_step_in_flight(&loop->relay) > 0 && clock_monotonic_ms() < deadline_ms &&
-           !relay_pump_is_spent(loop->relay.pump)) {
+    loop->relay.next_settle_ms = 0; /* Lanes with nothing in flight go at once. */
+    while (relay_claim_held(&loop->relay) != 0 && clock_monotonic_ms() < deadline_ms) {
+        bool is_busy = false;
         health_heartbeat(loop->options->health);
         relay_metrics_update(loop->options->metrics, &loop->relay);
-        (void)relay_pump_collect(loop->relay.pump, BUSY_WAIT_MS);
+        mend_pump(loop);
+        if (!check_lease(loop, &is_held, err) || !is_held || !relay_step(&loop->relay, BUSY_WAIT_MS, &is_busy, err)) {
+            return err->kind == ERR_NONE;
+        }
+        if (!is_busy && relay_pump_outstanding_count(loop->relay.pump) == 0) {
+            poll(NULL, 0, BUSY_WAIT_MS);
+        }
     }
-    bool is_held = false;
+    loop->relay.is_stopping = true;
     if (!check_lease(loop, &is_held, err)) {
         return false;
     }
@@ -438,6 +467,7 @@ bool relay_loop_run(const struct relay_loop_options *options, struct err *err)
     if (pump == NULL || !relay_init(&loop.relay, &options->limits, &owner, pump, err)) {
         return false;
     }
+    loop.relay.is_once = options->is_once;
     bool is_done = relay_hint_open(&options->hint_listen, &loop.hint_fd, err) && start_lease(&loop, err) &&
                    run_sessions(&loop, err);
     relay_metrics_update(options->metrics, &loop.relay);

@@ -29,7 +29,8 @@ struct relay_pump {
     atomic_bool is_spent;
     struct slot *slots;
     size_t slot_count;
-    size_t first_free; /* = slot_count: none. */
+    struct relay_entry **given_back; /* Room for all of them. */
+    size_t first_free;               /* = slot_count: none. */
     struct publish_report reports[REPORT_BATCH];
     struct relay_pump_counts counts;
 };
@@ -55,7 +56,33 @@ static struct publisher *open_publisher(struct relay_pump *pump, bool is_single,
     return publisher;
 }
 
-/* Every ticket without a report counts as not acknowledged: true, or else a duplicate. */
+static int compare_ids(const void *left, const void *right)
+{
+    int64_t one = (*(struct relay_entry *const *)left)->id;
+    int64_t other = (*(struct relay_entry *const *)right)->id;
+    return one < other ? -1 : one > other;
+}
+
+/* Every ticket without a report counts as not acknowledged: true, or else a duplicate. In order of id, in which they
+ * will go out again. */
+static void give_back(struct relay_pump *pump)
+{
+    struct publish_report lost = {.partition = -1, .offset = PUBLISH_OFFSET_UNKNOWN, .err = ERR_INIT};
+    err_set(&lost.err, ERR_TRANSIENT, "publisher_closed", "the publisher was closed before its report");
+    size_t count = 0;
+    for (size_t i = 0; i < pump->slot_count; i++) {
+        if (pump->slots[i].entry != NULL) {
+            pump->given_back[count++] = pump->slots[i].entry;
+        }
+    }
+    qsort(pump->given_back, count, sizeof pump->given_back[0], compare_ids);
+    for (size_t i = 0; i < count; i++) {
+        relay_window_report(pump->given_back[i], &lost);
+    }
+    pump->counts.failed += count;
+    reset_slots(pump);
+}
+
 static void close_publishers(struct relay_pump *pump)
 {
     thread_lock(&pump->mutex);
@@ -70,15 +97,7 @@ static void close_publishers(struct relay_pump *pump)
     if (single != NULL) {
         single->ops->close(single);
     }
-    struct publish_report lost = {.partition = -1, .offset = PUBLISH_OFFSET_UNKNOWN, .err = ERR_INIT};
-    err_set(&lost.err, ERR_TRANSIENT, "publisher_closed", "the publisher was closed before its report");
-    for (size_t i = 0; i < pump->slot_count; i++) {
-        if (pump->slots[i].entry != NULL) {
-            pump->counts.failed++;
-            relay_window_report(pump->slots[i].entry, &lost);
-        }
-    }
-    reset_slots(pump);
+    give_back(pump);
 }
 
 struct relay_pump *relay_pump_new(const struct relay_pump_options *options, struct err *err)
@@ -86,14 +105,17 @@ struct relay_pump *relay_pump_new(const struct relay_pump_options *options, stru
     assert(options->outstanding_count_max > 0);
     struct relay_pump *pump = calloc(1, sizeof *pump);
     struct slot *slots = calloc(2 * options->outstanding_count_max, sizeof *slots);
-    if (pump == NULL || slots == NULL) {
+    struct relay_entry **given_back = calloc(2 * options->outstanding_count_max, sizeof(struct relay_entry *));
+    if (pump == NULL || slots == NULL || given_back == NULL) {
         free(pump);
         free(slots);
+        free(given_back);
         err_set(err, ERR_FATAL, "memory", "no memory for %zu events in flight", options->outstanding_count_max);
         return NULL;
     }
     pump->options = *options;
     pump->slots = slots;
+    pump->given_back = given_back;
     pump->slot_count = 2 * options->outstanding_count_max;
     pthread_mutex_init(&pump->mutex, NULL);
     reset_slots(pump);
@@ -111,6 +133,7 @@ void relay_pump_free(struct relay_pump **pumpp)
         close_publishers(pump);
         pthread_mutex_destroy(&pump->mutex);
         free(pump->slots);
+        free(pump->given_back);
         free(pump);
     }
 }

@@ -62,6 +62,16 @@ static bool begin_alike(const struct relay *relay, const struct relay_snapshot *
     return true;
 }
 
+static bool are_all_idle(const struct relay *relay)
+{
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        if (relay->lanes[i].is_held && !is_idle(&relay->lanes[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static struct relay_snapshot *take(struct relay *relay, struct err *err)
 {
     struct db_outbox_snapshot taken;
@@ -108,12 +118,14 @@ static bool begin_ranges(struct relay *relay, struct err *err)
 bool relay_reader_poll(struct relay *relay, int64_t now_ms, struct err *err)
 {
     const struct relay_lane *lane = first_idle(relay);
-    if (lane == NULL || now_ms < relay->next_poll_ms) {
+    if (lane == NULL || now_ms < relay->next_poll_ms || relay->has_last_round) {
         return true;
     }
     struct relay_snapshot *from = relay_window_from(lane->window);
     bool has_news = true;
-    if (begin_alike(relay, from) && !db_outbox_has_news(relay->db, from->text, from->floor, &has_news, err)) {
+    bool are_alike = begin_alike(relay, from);
+    relay->has_last_round = relay->is_once && are_alike && are_all_idle(relay);
+    if (are_alike && !db_outbox_has_news(relay->db, from->text, from->floor, &has_news, err)) {
         return false;
     }
     relay->next_poll_ms = now_ms + relay->poll_interval_ms;
@@ -121,7 +133,6 @@ bool relay_reader_poll(struct relay *relay, int64_t now_ms, struct err *err)
     if (relay->poll_interval_ms > relay->limits.poll_max_ms) {
         relay->poll_interval_ms = relay->limits.poll_max_ms;
     }
-    relay->finished_count++;
     return !has_news || begin_ranges(relay, err);
 }
 

@@ -18,6 +18,7 @@
 struct plan {
     struct relay_lane *lane;
     size_t count;
+    uint64_t from; /* Hash of the snapshot. */
 };
 
 /* Splits the run into what is acknowledged and what is deferred. Stops where the cap on deferred events is reached:
@@ -50,14 +51,15 @@ static size_t fill_lists(const struct relay *relay, const struct relay_lane *lan
     return done;
 }
 
-static bool has_something_to_say(const struct relay *relay, const struct relay_lane *lane,
-                                 const struct db_lane_move *move, size_t count, int64_t now_ms)
+static bool has_something_to_say(const struct relay *relay, const struct plan *plan, const struct db_lane_move *move,
+                                 enum relay_settle_mode mode, int64_t now_ms)
 {
-    if (count > 0 || move->is_release || move->claimed_to != lane->written_claimed_to) {
+    const struct relay_lane *lane = plan->lane;
+    if (plan->count > 0 || move->is_release || move->claimed_to != lane->written_claimed_to) {
         return true;
     }
-    bool is_elsewhere = move->from_floor != lane->written_from_floor || move->position != lane->written_position;
-    return is_elsewhere && now_ms - lane->written_ms >= relay->limits.idle_write_ms;
+    bool is_elsewhere = plan->from != lane->written_from || move->position != lane->written_position;
+    return is_elsewhere && (mode == RELAY_SETTLE_ALL || now_ms - lane->written_ms >= relay->limits.idle_write_ms);
 }
 
 /* False when the lane has nothing to say. */
@@ -82,11 +84,9 @@ static bool plan_move(struct relay *relay, struct relay_lane *lane, enum relay_s
     ret_move->position = point.position;
     ret_move->claimed_to = relay_window_claimed_to(window);
     ret_move->claimed_count = (int32_t)relay_window_sent_count(window);
-    ret_move->is_release = lane->is_leaving && relay_window_sent_count(window) == 0;
-    *ret_plan = (struct plan){.lane = lane, .count = count};
-    bool is_elsewhere =
-        ret_move->from_floor != lane->written_from_floor || ret_move->position != lane->written_position;
-    return (mode == RELAY_SETTLE_ALL && is_elsewhere) || has_something_to_say(relay, lane, ret_move, count, now_ms);
+    ret_move->is_release = lane->is_leaving && (count == relay_window_count(window) || relay->is_stopping);
+    *ret_plan = (struct plan){.lane = lane, .count = count, .from = point.from->hash};
+    return has_something_to_say(relay, ret_plan, ret_move, mode, now_ms);
 }
 
 static void apply(struct relay *relay, const struct plan *plan, const struct db_lane_move *move, int64_t now_ms)
@@ -95,7 +95,7 @@ static void apply(struct relay *relay, const struct plan *plan, const struct db_
     lane->seq++;
     lane->attempt = move->new_attempt;
     lane->written_claimed_to = move->claimed_to;
-    lane->written_from_floor = move->from_floor;
+    lane->written_from = plan->from;
     lane->written_position = move->position;
     lane->written_ms = now_ms;
     lane->deferred_count += (int64_t)move->deferred_count;

@@ -53,9 +53,19 @@ static bool read_xids(struct relay_snapshot *snapshot, const char *text)
     return true;
 }
 
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(1469598103934665603); /* FNV-1a. */
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    }
+    return hash;
+}
+
 static bool parse(struct relay_snapshot *snapshot)
 {
     const char *text = snapshot->text;
+    snapshot->hash = hash_of(text);
     return read_xid(&text, ":", &snapshot->xmin) && read_xid(&text, ":", &snapshot->xmax) && snapshot->xmin > 0 &&
            snapshot->xmin <= snapshot->xmax && read_xids(snapshot, text);
 }

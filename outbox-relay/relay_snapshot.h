@@ -22,6 +22,7 @@ struct relay_snapshot {
     uint64_t xmax;  /* Nothing from here on had ended. */
     uint64_t *xids; /* Those between that were running, rising. */
     size_t xid_count;
+    uint64_t hash; /* Of the text. */
 };
 
 /* Reads the text. NULL with a fatal error for anything that is not a snapshot, or without memory. */

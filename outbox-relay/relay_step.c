@@ -24,7 +24,7 @@ bool relay_step_send(struct relay *relay, int64_t now_ms, struct err *err)
     }
     for (int i = 0; i < EVENT_LANE_COUNT; i++) {
         struct relay_lane *lane = &relay->lanes[i];
-        if (!lane->is_held || lane->is_leaving) {
+        if (!lane->is_held) {
             continue;
         }
         if (is_retry) {

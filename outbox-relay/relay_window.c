@@ -289,6 +289,57 @@ void relay_window_read_to(struct relay_window *window, int64_t position)
     }
 }
 
+static bool was_handed_over(const struct relay_entry *entry)
+{
+    return entry->state == RELAY_SENT || entry->state == RELAY_SUSPECT || entry->state == RELAY_DONE ||
+           entry->state == RELAY_PARKED;
+}
+
+/* The place of the last entry that is kept, or of the first that is not. */
+static void go_back_to(struct relay_window *window, const struct relay_entry *last, const struct relay_entry *first_cut)
+{
+    struct relay_range *range = relay_range_ref(first_cut->range);
+    relay_range_unref(&window->range);
+    relay_snapshot_unref(&window->from);
+    window->range = range;
+    window->position = last != NULL && last->range == range ? last->id : first_cut->id - 1;
+}
+
+void relay_window_stop_reading(struct relay_window *window)
+{
+    struct relay_entry *last = NULL;
+    for (struct relay_entry *entry = window->entries.first; entry != NULL; entry = entry->next) {
+        last = was_handed_over(entry) ? entry : last;
+    }
+    struct relay_entry *cut = last == NULL ? window->entries.first : last->next;
+    if (cut == NULL) {
+        return;
+    }
+    go_back_to(window, last, cut);
+    window->entries.last = last;
+    if (last == NULL) {
+        window->entries.first = NULL;
+    } else {
+        last->next = NULL;
+    }
+    for (struct relay_entry *entry = cut; entry != NULL; entry = entry->next) {
+        entry->is_cut = true;
+        entry->key->in_flight_count -= entry->state == RELAY_READY;
+        window->entry_count--;
+        window->bytes -= entry_bytes(entry);
+    }
+    relay_queue_drop_cut(&window->ready);
+    relay_queue_drop_cut(&window->delayed);
+    for (struct relay_entry *entry = cut; entry != NULL; entry = entry->next) {
+        relay_queue_drop_cut(&entry->key->waiting);
+    }
+    struct relay_entry *next = NULL;
+    for (struct relay_entry *entry = cut; entry != NULL; entry = next) {
+        next = entry->next;
+        entry_free(entry);
+    }
+}
+
 struct relay_range *relay_window_range(const struct relay_window *window)
 {
     return window->range;

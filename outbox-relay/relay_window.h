@@ -51,6 +51,7 @@ struct relay_entry {
     int64_t id;
     enum relay_entry_state state;
     bool is_carried;           /* Survived a reset and was not read again yet: in no order, has no event. */
+    bool is_cut;               /* Is being forgotten. */
     bool is_single;            /* SENT by the publisher of single records. */
     const struct event *event; /* Borrowed from bite. */
     struct relay_bite *bite;
@@ -103,6 +104,10 @@ bool relay_window_add(struct relay_window *window, const struct event *event, st
 
 /* Reading has come to this position; at the ceiling the range is finished. */
 void relay_window_read_to(struct relay_window *window, int64_t position);
+
+/* Nothing more will be read: what was not handed over, and lies behind all that was, is forgotten again. What is left
+ * can be finished, after which nothing that is on the topic lies behind the settled place. */
+void relay_window_stop_reading(struct relay_window *window);
 
 /* The difference that is being read, or NULL; and how far. */
 struct relay_range *relay_window_range(const struct relay_window *window);

@@ -13,12 +13,12 @@ static const struct db_statement MAKE = {
 };
 
 static const struct db_statement AHEAD = {
-    .sql = "SELECT coalesce(max(end_id), 0) - coalesce(pg_catalog.pg_sequence_last_value('onceward.outbox_id_seq'), 0)"
-           " FROM onceward.outbox_partitions",
-    .columns = {DB_INT8},
+    .sql = "SELECT end_id - coalesce(pg_catalog.pg_sequence_last_value('onceward.outbox_id_seq'), 0), end_id - first_id"
+           " FROM onceward.outbox_partitions ORDER BY first_id DESC LIMIT 1",
+    .columns = {DB_INT8, DB_INT8},
 };
 
-bool db_partition_make(struct db *db, int *ret_made, int64_t *ret_ids_ahead, struct err *err)
+bool db_partition_make(struct db *db, int *ret_made, int64_t *ret_ids_ahead, int64_t *ret_ids_a_day, struct err *err)
 {
     DB_RESULT(made);
     DB_RESULT(ahead);
@@ -27,5 +27,6 @@ bool db_partition_make(struct db *db, int *ret_made, int64_t *ret_ids_ahead, str
     }
     *ret_made = db_get_int4(made, 0, 0);
     *ret_ids_ahead = db_get_int8(ahead, 0, 0);
+    *ret_ids_a_day = db_get_int8(ahead, 0, 1);
     return true;
 }

@@ -198,7 +198,7 @@ static void test_a_commit_whose_answer_was_lost_is_adopted(void **state)
     struct relay_lane *lane = &relay.lanes[LANE];
     struct db_lane_row known = {.lane = LANE, .seq = lane->seq, .attempt = lane->attempt};
     assert_true(move(fence->db, &fence->sleeper, &known)); /* The answer that is lost. */
-    lane->is_leaving = true;                               /* So that there is something to say. */
+    relay_claim_leave(lane);                               /* So that there is something to say. */
     assert_true(relay_settle(&relay, RELAY_SETTLE_ALL, clock_monotonic_ms(), &err));
     assert_true(lane->is_held);
     assert_int_equal(lane->seq, known.seq);
@@ -216,7 +216,7 @@ static void test_a_fenced_relay_lets_the_lane_be(void **state)
     struct err err = ERR_INIT;
     start_relay(&relay, fence);
     oust(fence);
-    relay.lanes[LANE].is_leaving = true;
+    relay_claim_leave(&relay.lanes[LANE]);
     assert_true(relay_settle(&relay, RELAY_SETTLE_ALL, clock_monotonic_ms(), &err));
     assert_false(relay.lanes[LANE].is_held);
     assert_int_equal(relay.fenced_count, 1);
