@@ -26,7 +26,6 @@ right?) and `--print-config` (the settings in force, with where each comes from)
 Sizes are bytes, or numbers with `KiB`, `MiB` or `GiB`. Units stand in the names of everything else.
 EOF
 for program in onceward-producer outbox-relay onceward-consumer onceward; do
-    [ -x "$bin/$program" ] || continue
     printf '\n'
     env -i "$bin/$program" --print-config-docs
 done
