@@ -61,10 +61,21 @@ static bool reserve_moves(struct consumer_apply *apply, size_t count, struct err
     return true;
 }
 
+/* What one call of consumer_apply_batch is about. */
+struct job {
+    struct consumer_apply *apply;
+    struct db *db;
+    struct consumer_batch *batch;
+    struct consumer_cursors *cursors;
+};
+
 /* Moves the cursors; deliveries of a partition that did not move leave the batch. */
-static bool move_cursors(struct consumer_apply *apply, struct db_tx *tx, struct consumer_batch *batch, size_t begin,
-                         size_t end, const struct consumer_cursors *cursors, size_t *ret_count, struct err *err)
+static bool move_cursors(const struct job *job, struct db_tx *tx, size_t begin, size_t end, size_t *ret_count,
+                         struct err *err)
 {
+    struct consumer_apply *apply = job->apply;
+    struct consumer_batch *batch = job->batch;
+    const struct consumer_cursors *cursors = job->cursors;
     size_t count = consumer_batch_moves(batch, begin, end, cursors->count, apply->moves, apply->move_cursors);
     for (size_t i = 0; i < count; i++) {
         const struct consumer_cursor *cursor = &cursors->items[apply->move_cursors[i]];
@@ -198,13 +209,15 @@ static void count_verdicts(struct consumer_apply *apply, const struct consumer_b
 enum range_outcome { RANGE_KEPT, RANGE_REFUSED, RANGE_BREAKER };
 
 /* One transaction over items[begin, end). REFUSED: the sink refuses something in it. */
-static bool apply_range(struct consumer_apply *apply, struct db *db, struct consumer_batch *batch, size_t begin,
-                        size_t end, struct consumer_cursors *cursors, enum range_outcome *ret_outcome, struct err *err)
+static bool apply_range(const struct job *job, size_t begin, size_t end, enum range_outcome *ret_outcome,
+                        struct err *err)
 {
+    struct consumer_apply *apply = job->apply;
+    struct consumer_batch *batch = job->batch;
     DB_TX_AUTO struct db_tx *tx = NULL;
     size_t move_count = 0;
     consumer_batch_reopen(batch, begin, end);
-    if (!db_tx_begin(db, &tx, err) || !move_cursors(apply, tx, batch, begin, end, cursors, &move_count, err)) {
+    if (!db_tx_begin(job->db, &tx, err) || !move_cursors(job, tx, begin, end, &move_count, err)) {
         return false;
     }
     FAILPOINT("consumer.after_cursor_before_inbox");
@@ -230,7 +243,7 @@ static bool apply_range(struct consumer_apply *apply, struct db *db, struct cons
     }
     FAILPOINT("consumer.after_commit");
     apply->breaker = breaker;
-    follow_commit(apply, cursors, move_count);
+    follow_commit(apply, job->cursors, move_count);
     count_verdicts(apply, batch, begin, end);
     *ret_outcome = RANGE_KEPT;
     return true;
@@ -260,13 +273,14 @@ bool consumer_apply_batch(struct consumer_apply *apply, struct db *db, struct co
     if (!reserve_moves(apply, cursors->count, err)) {
         return false;
     }
+    const struct job job = {.apply = apply, .db = db, .batch = batch, .cursors = cursors};
     *ret_outcome = CONSUMER_APPLIED;
     size_t begin = 0;
     size_t end = batch->count;
     while (begin < batch->count) {
         enum range_outcome outcome = RANGE_KEPT;
         struct err why = ERR_INIT;
-        if (!apply_range(apply, db, batch, begin, end, cursors, &outcome, &why)) {
+        if (!apply_range(&job, begin, end, &outcome, &why)) {
             *err = why;
             return false;
         }

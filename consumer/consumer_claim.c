@@ -18,9 +18,9 @@ bool consumer_claim_init(struct consumer_claim *claim, size_t count_max, struct 
     claim->items = calloc(count_max, sizeof *claim->items);
     claim->owners = calloc(count_max, sizeof *claim->owners);
     claim->answers = calloc(count_max, sizeof *claim->answers);
-    claim->hashes = calloc(count_max, sizeof *claim->hashes);
+    claim->is_fresh = calloc(count_max, sizeof *claim->is_fresh);
     return (claim->order != NULL && claim->items != NULL && claim->owners != NULL && claim->answers != NULL &&
-            claim->hashes != NULL) ||
+            claim->is_fresh != NULL) ||
            err_set(err, ERR_FATAL, "out_of_memory", "claims of %zu events", count_max);
 }
 
@@ -30,7 +30,7 @@ void consumer_claim_done(struct consumer_claim *claim)
     free(claim->items);
     free(claim->owners);
     free(claim->answers);
-    free(claim->hashes);
+    free(claim->is_fresh);
     *claim = (struct consumer_claim){.order = NULL};
 }
 
@@ -128,13 +128,13 @@ static bool look_up(struct consumer_claim *claim, struct db_tx *tx, struct consu
     if (*item_count == 0) {
         return true;
     }
-    if (!db_inbox_known(tx, claim->scope_id, kind, claim->items, *item_count, claim->answers, claim->hashes, err)) {
+    if (!db_inbox_known(tx, claim->scope_id, kind, claim->items, *item_count, claim->answers, err)) {
         return false;
     }
     size_t unknown_count = 0;
     for (size_t i = 0; i < *item_count; i++) {
-        if (claim->answers[i]) {
-            judge_known(&batch->items[claim->owners[i]], claim->hashes[i]);
+        if (claim->answers[i].is_known) {
+            judge_known(&batch->items[claim->owners[i]], claim->answers[i].payload_hash);
         } else {
             claim->items[unknown_count] = claim->items[i];
             claim->owners[unknown_count++] = claim->owners[i];
@@ -151,13 +151,13 @@ static bool insert(struct consumer_claim *claim, struct db_tx *tx, struct consum
     if (*item_count == 0) {
         return true;
     }
-    if (!db_inbox_claim(tx, claim->scope_id, kind, claim->items, *item_count, claim->answers, err)) {
+    if (!db_inbox_claim(tx, claim->scope_id, kind, claim->items, *item_count, claim->is_fresh, err)) {
         return false;
     }
     size_t rest_count = 0;
     for (size_t i = 0; i < *item_count; i++) {
         struct consumer_delivery *delivery = &batch->items[claim->owners[i]];
-        if (!claim->answers[i]) {
+        if (!claim->is_fresh[i]) {
             claim->items[rest_count] = claim->items[i];
             claim->owners[rest_count++] = claim->owners[i];
         } else {

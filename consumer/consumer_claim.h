@@ -22,8 +22,8 @@ struct consumer_claim {
     size_t *order; /* Deliveries by id. */
     struct db_inbox_item *items;
     size_t *owners; /* Delivery that items[i] is about: the first one with that id. */
-    bool *answers;
-    int64_t *hashes;
+    bool *is_fresh;
+    struct db_inbox_answer *answers;
 };
 
 bool consumer_claim_init(struct consumer_claim *claim, size_t count_max, struct err *err) MUST_CHECK;

@@ -166,6 +166,7 @@ static bool follow_take(struct consumer *consumer, struct consumer_cursor *curso
 static bool take(struct consumer *consumer, const size_t *indexes, const struct db_progress_place *places, size_t count,
                  struct err *err)
 {
+    assert(count > 0);
     struct db_progress_row *rows = calloc(count, sizeof *rows);
     bool *is_taken = calloc(count, sizeof *is_taken);
     bool is_good = rows != NULL && is_taken != NULL;

@@ -208,7 +208,7 @@ static const struct db_statement KNOWN_FOREIGN = {
 };
 
 bool db_inbox_known(struct db_tx *tx, int32_t scope_id, enum db_inbox_source kind, const struct db_inbox_item *items,
-                    size_t count, bool *ret_is_known, int64_t *ret_hashes, struct err *err)
+                    size_t count, struct db_inbox_answer *ret_answers, struct err *err)
 {
     assert(count > 0 && are_sorted(kind, items, count));
     DB_PARAMS(params);
@@ -218,11 +218,11 @@ bool db_inbox_known(struct db_tx *tx, int32_t scope_id, enum db_inbox_source kin
     if (!db_exec(db_tx_db(tx), kind == DB_INBOX_OWN ? &KNOWN_OWN : &KNOWN_FOREIGN, &params, &result, err)) {
         return false;
     }
-    memset(ret_is_known, 0, count * sizeof *ret_is_known);
+    memset(ret_answers, 0, count * sizeof *ret_answers);
     for (int row = 0; row < db_result_rows(result); row++) {
         size_t index = find_item(kind, items, count, result, row);
-        ret_is_known[index] = true;
-        ret_hashes[index] = db_get_int8(result, row, kind == DB_INBOX_OWN ? 1 : 2);
+        ret_answers[index].is_known = true;
+        ret_answers[index].payload_hash = db_get_int8(result, row, kind == DB_INBOX_OWN ? 1 : 2);
     }
     return true;
 }

@@ -54,8 +54,12 @@ bool db_inbox_claim(struct db_tx *tx, int32_t scope_id, enum db_inbox_source kin
                     size_t count, bool *ret_is_fresh, struct err *err) MUST_CHECK;
 
 /* What is known of these. A statement of its own after a claim: the claim's own snapshot is too old for it. */
+struct db_inbox_answer {
+    bool is_known;
+    int64_t payload_hash; /* Of what is known. */
+};
 bool db_inbox_known(struct db_tx *tx, int32_t scope_id, enum db_inbox_source kind, const struct db_inbox_item *items,
-                    size_t count, bool *ret_is_known, int64_t *ret_hashes, struct err *err) MUST_CHECK;
+                    size_t count, struct db_inbox_answer *ret_answers, struct err *err) MUST_CHECK;
 
 /* Makes partitions ahead, and says which ids there is room for: first <= id < end. has_room is false where there
  * is no partition at all. */

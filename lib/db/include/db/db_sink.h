@@ -33,7 +33,7 @@ struct db_sink_event {
     int64_t offset;
 };
 
-/* Takes a statement that begins with INSERT, UPDATE, DELETE, MERGE, SELECT or WITH. Copies it. */
+/* Takes an INSERT, UPDATE, DELETE or MERGE that returns no rows, with or without a WITH of its own. Copies it. */
 struct db_sink *db_sink_new(const char *statement, struct err *err) MUST_CHECK;
 void db_sink_free(struct db_sink **sinkp);
 
