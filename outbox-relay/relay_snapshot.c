@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads a decimal number up to one of the characters in ends; moves *textp behind it. */
-static bool read_xid(const char **textp, const char *ends, uint64_t *ret_xid)
+/* Reads a decimal number and the character behind it; the text's end will do where is_last is allowed. Moves *textp
+ * behind both. */
+static bool read_xid(const char **textp, char separator, bool is_last, uint64_t *ret_xid)
 {
     const char *text = *textp;
     if (*text < '0' || *text > '9') {
@@ -20,10 +21,11 @@ static bool read_xid(const char **textp, const char *ends, uint64_t *ret_xid)
     char *end = NULL;
     errno = 0;
     unsigned long long number = strtoull(text, &end, 10);
-    if (errno != 0 || strchr(ends, *end) == NULL) {
+    bool is_at_end = is_last && *end == '\0';
+    if (errno != 0 || (*end != separator && !is_at_end)) {
         return false;
     }
-    *textp = *end == '\0' ? end : end + 1;
+    *textp = is_at_end ? end : end + 1;
     *ret_xid = number;
     return true;
 }
@@ -41,7 +43,7 @@ static bool read_xids(struct relay_snapshot *snapshot, const char *text)
             snapshot->xids = grown;
         }
         uint64_t xid;
-        if (!read_xid(&text, ",", &xid)) {
+        if (!read_xid(&text, ',', true, &xid)) {
             return false;
         }
         uint64_t least = snapshot->xid_count == 0 ? snapshot->xmin : snapshot->xids[snapshot->xid_count - 1] + 1;
@@ -66,8 +68,8 @@ static bool parse(struct relay_snapshot *snapshot)
 {
     const char *text = snapshot->text;
     snapshot->hash = hash_of(text);
-    return read_xid(&text, ":", &snapshot->xmin) && read_xid(&text, ":", &snapshot->xmax) && snapshot->xmin > 0 &&
-           snapshot->xmin <= snapshot->xmax && read_xids(snapshot, text);
+    return read_xid(&text, ':', false, &snapshot->xmin) && read_xid(&text, ':', false, &snapshot->xmax) &&
+           snapshot->xmin > 0 && snapshot->xmin <= snapshot->xmax && read_xids(snapshot, text);
 }
 
 struct relay_snapshot *relay_snapshot_new(const char *text, int64_t floor, int64_t ceiling, struct err *err)
