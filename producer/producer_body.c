@@ -185,6 +185,7 @@ bool producer_body_create(const struct http_request *request, const struct produ
 static struct producer_document *add_document(struct producer_item *item)
 {
     struct producer_document *document = &item->documents[item->document_count++];
+    *document = (struct producer_document){0}; /* A repeated document may have stood here and been dropped. */
     buf_init(&document->decoded, 0);
     return document;
 }

@@ -15,6 +15,7 @@ import shapes
 from http_client import Call
 
 WAYS = (("post", 35), ("put", 35), ("whole", 20), ("whole_without_id", 10))
+WHOLE_SIZE_MAX = 10 * 1024 * 1024  # In base64 still under the producer's 16 MiB a submission.
 DOCUMENT_COUNTS = ((0, 15), (1, 55), (2, 20), (4, 10))
 
 
@@ -59,7 +60,7 @@ class RequestWay:
         self._data = shapes.data_object(self._rng, number)
         if self._way == "whole_without_id":
             self._data = shapes.numbered_object(self._rng, number)
-        self._documents = [(corpus.pick(self._rng), self._document_id(i)) for i in range(self._choose(DOCUMENT_COUNTS))]
+        self._documents = self._pick_documents(corpus)
         self._type = shapes.text(plan.type)
 
     def walk(self):
@@ -76,6 +77,18 @@ class RequestWay:
 
     def _choose(self, weighted):
         return self._rng.choices([value for value, _ in weighted], [weight for _, weight in weighted])[0]
+
+    def _pick_documents(self, corpus):
+        """Sometimes one of them twice, as a form does that is sent with the same file chosen twice."""
+        picked = [(corpus.pick(self._rng), self._document_id(i)) for i in range(self._choose(DOCUMENT_COUNTS))]
+        if picked and self._rng.random() < 0.1:
+            picked.insert(self._rng.randint(0, 1), picked[0])
+        size = 0
+        for count, (document, _) in enumerate(picked):
+            size += len(document.content)
+            if self._way.startswith("whole") and size > WHOLE_SIZE_MAX:
+                return picked[:count]
+        return picked
 
     def _document_id(self, index):
         return f"document-{index}.{self._rng.randint(0, 99)}" if self._rng.random() < 0.3 else None
