@@ -148,10 +148,11 @@ static bool add_submission(struct cli *cli, const struct db_status_event *event,
     return true;
 }
 
-static bool add_deliveries(struct cli *cli, const char *event_id, size_t *ret_count, struct err *err)
+static bool add_deliveries(struct cli *cli, const char *event_id, const struct db_status_event *event,
+                           size_t *ret_count, struct err *err)
 {
     struct db_status_delivery *deliveries = NULL;
-    if (!db_status_event_deliveries(cli->db, event_id, &deliveries, ret_count, err)) {
+    if (!db_status_event_deliveries(cli->db, event_id, event, &deliveries, ret_count, err)) {
         return false;
     }
     cli_doc_section(&cli->doc, "deliveries", "At the consumers", "none yet whose inbox is in this database",
@@ -203,7 +204,7 @@ static bool show_event(struct cli *cli, struct err *err)
     bool ok = add_event_head(cli, events, event_count, err);
     if (ok) {
         add_outbox(cli, events, event_count);
-        ok = add_deliveries(cli, text, &delivery_count, err);
+        ok = add_deliveries(cli, text, event_count == 0 ? NULL : &events[event_count - 1], &delivery_count, err);
     }
     free(events);
     if (ok && event_count == 0 && delivery_count == 0) {

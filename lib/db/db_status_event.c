@@ -191,8 +191,9 @@ bool db_status_event_submission(struct db *db, const struct db_status_event *eve
 /* ---- Deliveries --------------------------------------------------------------------------------------------- */
 
 /* The inbox says what became of the event; a dead letter says where it lies and why. One that never got an inbox row
- * (it could not be decoded, or its id does not fit) is only a dead letter. The id is compared as a uuid where the
- * inbox is one, so that its key serves. */
+ * (it could not be decoded, or its id does not fit) is only a dead letter. A consumer of the event's partition that has
+ * neither is on its way there, or has passed by. The id is compared as a uuid where the inbox is one, so that its key
+ * serves. */
 static const struct db_statement LIST_DELIVERIES = {
     .sql =
         "WITH inbox AS ("
@@ -202,10 +203,19 @@ static const struct db_statement LIST_DELIVERIES = {
         "   SELECT s.consumer, s.scope, f.status::text, f.applied_at"
         "     FROM onceward.inbox_foreign f JOIN onceward.inbox_scopes s USING (scope_id)"
         "    WHERE f.id = $1::uuid::text AND f.source = (SELECT source FROM onceward.deployment)),"
-        " dead AS (SELECT * FROM onceward.dead_letters WHERE event_id = $1::uuid::text)"
-        " SELECT coalesce(i.consumer, d.consumer), coalesce(i.scope, d.scope), coalesce(i.status, 'dead_letter'),"
-        "        coalesce(i.at, d.created_at), d.topic, d.partition, d.record_offset, d.reason_code, d.reason"
-        "   FROM inbox i FULL JOIN dead d ON d.consumer = i.consumer AND d.scope = i.scope"
+        " dead AS (SELECT * FROM onceward.dead_letters WHERE event_id = $1::uuid::text),"
+        " known AS ("
+        "   SELECT coalesce(i.consumer, d.consumer) AS consumer, coalesce(i.scope, d.scope) AS scope,"
+        "          coalesce(i.status, 'dead_letter') AS status, coalesce(i.at, d.created_at) AS at, d.topic,"
+        "          d.partition, d.record_offset, d.reason_code, d.reason"
+        "     FROM inbox i FULL JOIN dead d ON d.consumer = i.consumer AND d.scope = i.scope)"
+        " SELECT * FROM known"
+        "  UNION ALL"
+        " SELECT c.consumer, c.scope, CASE WHEN c.next_offset > $4 THEN 'passed' ELSE 'waiting' END, c.moved_at,"
+        "        c.topic, c.partition, c.next_offset, NULL, NULL"
+        "   FROM onceward.consumer_state c"
+        "  WHERE c.topic = $2 AND c.partition = $3 AND $4 >= 0"
+        "    AND NOT EXISTS (SELECT FROM known k WHERE k.consumer = c.consumer AND k.scope = c.scope)"
         "  ORDER BY 1, 2, 4 LIMIT 1000",
     .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_TIMESTAMPTZ, DB_TEXT, DB_INT4, DB_INT8, DB_TEXT, DB_TEXT},
 };
@@ -223,14 +233,17 @@ static void read_delivery(const PGresult *result, int row, struct db_status_deli
     copy(delivery->reason, sizeof delivery->reason, db_get_text_or_null(result, row, 8));
 }
 
-bool db_status_event_deliveries(struct db *db, const char *event_id, struct db_status_delivery **ret_deliveries,
-                                size_t *ret_count, struct err *err)
+bool db_status_event_deliveries(struct db *db, const char *event_id, const struct db_status_event *event,
+                                struct db_status_delivery **ret_deliveries, size_t *ret_count, struct err *err)
 {
     struct uuid uuid;
     bool is_uuid = uuid_from_text(event_id, strlen(event_id), &uuid);
     assert(is_uuid);
     DB_PARAMS(params);
     db_params_uuid(&params, uuid.bytes);
+    db_params_text(&params, event == NULL ? "" : event->topic);
+    db_params_int4(&params, event == NULL ? -1 : event->partition);
+    db_params_int8(&params, event == NULL || !event->has_place ? -1 : event->offset);
     DB_RESULT(result);
     if (!is_uuid || !db_exec(db, &LIST_DELIVERIES, &params, &result, err)) {
         return false;

@@ -290,9 +290,12 @@ static void make_events(char *ret_first, char *ret_parked, size_t size)
                   " 'hash', event_id::text, '{}', '{}', 'sink_refused', 'no such column'"
                   " FROM onceward.outbox ORDER BY id LIMIT 1");
     postgres_fixture_exec(
-        migrated, "INSERT INTO onceward.consumer_progress (consumer, scope, topic, partition, seq, owner, incarnation,"
-                  " attempt, kind, next_offset, cluster_id) VALUES ('orders', 'live', 'way', 3, 0, 'one',"
-                  " gen_random_uuid(), gen_random_uuid(), 'registered', 78, 'c')");
+        migrated,
+        "INSERT INTO onceward.consumer_progress (consumer, scope, topic, partition, seq, owner, incarnation,"
+        " attempt, kind, next_offset, cluster_id) VALUES ('orders', 'live', 'way', 3, 0, 'one',"
+        " gen_random_uuid(), gen_random_uuid(), 'registered', 78, 'c'),"
+        " ('slow', 'live', 'way', 3, 0, 'one', gen_random_uuid(), gen_random_uuid(), 'registered', 77, 'c'),"
+        " ('beyond', 'live', 'way', 3, 0, 'one', gen_random_uuid(), gen_random_uuid(), 'registered', 78, 'c')");
     postgres_fixture_exec(migrated, "SELECT onceward.publish('way', 'another key', 'way.other', '{}')");
 }
 
@@ -308,10 +311,14 @@ static void test_cli_shows_an_events_whole_way(void **state)
     assert_member(&call, "event.status", "completed");
     assert_int_equal(number_of(&call, "outbox.0.partition"), 3);
     assert_int_equal(number_of(&call, "outbox.0.offset"), 77);
-    assert_member(&call, "deliveries.0.consumer", "orders");
-    assert_member(&call, "deliveries.0.status", "completed");
-    assert_member(&call, "deliveries.1.status", "dead_letter");
-    assert_member(&call, "deliveries.1.reason_code", "sink_refused");
+    assert_member(&call, "deliveries.0.consumer", "beyond");
+    assert_member(&call, "deliveries.0.status", "passed");
+    assert_member(&call, "deliveries.1.consumer", "orders");
+    assert_member(&call, "deliveries.1.status", "completed");
+    assert_member(&call, "deliveries.2.consumer", "slow");
+    assert_member(&call, "deliveries.2.status", "waiting");
+    assert_member(&call, "deliveries.3.status", "dead_letter");
+    assert_member(&call, "deliveries.3.reason_code", "sink_refused");
     call_done(&call);
     call = call_cli(ARGUMENTS("events", parked, "--json"));
     assert_member(&call, "event.status", "failed");
@@ -360,7 +367,7 @@ static void test_cli_status_names_what_is_not_well(void **state)
     assert_int_equal(number_of(&call, "outbox.parked"), 1);
     assert_int_equal(number_of(&call, "outbox.dead_letters"), 1);
     assert_int_equal(number_of(&call, "inboxes.0.completed"), 1);
-    assert_int_equal(number_of(&call, "consumers.0.next_offset"), 78);
+    assert_int_equal(number_of(&call, "consumers.1.next_offset"), 78);
     assert_int_equal(number_of(&call, "lanes.7.lane"), 7);
     assert_true(strstr(call.out, "1 parked") != NULL && strstr(call.out, "1 dead letters") != NULL);
     call_done(&call);

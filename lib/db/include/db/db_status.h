@@ -134,16 +134,19 @@ bool db_status_event_submission(struct db *db, const struct db_status_event *eve
 struct db_status_delivery {
     char consumer[DB_STATUS_NAME_SIZE];
     char scope[DB_STATUS_NAME_SIZE];
-    char status[16]; /* claimed, completed, failed; "dead_letter" for a record that is in no inbox. */
-    int64_t at_us;
-    char topic[DB_STATUS_NAME_SIZE]; /* Of the dead letter; "" unless there is one, as the rest. */
+    char status[16]; /* claimed, completed, failed; dead_letter: in no inbox; waiting: the consumer's cursor is not yet
+                      * there; passed: it is beyond, and the inbox knows nothing (any more). */
+    int64_t at_us;   /* When that became so; for the last two, when the cursor moved last. */
+    char topic[DB_STATUS_NAME_SIZE]; /* Of the dead letter, or the cursor; "" unless there is one, as the rest. */
     int32_t partition;
     int64_t offset;
     char reason_code[64];
     char reason[DB_STATUS_REASON_SIZE];
 };
 
-bool db_status_event_deliveries(struct db *db, const char *event_id, struct db_status_delivery **ret_deliveries,
-                                size_t *ret_count, struct err *err) MUST_CHECK;
+/* event is where it is on its topic, NULL when that is not known. */
+bool db_status_event_deliveries(struct db *db, const char *event_id, const struct db_status_event *event,
+                                struct db_status_delivery **ret_deliveries, size_t *ret_count,
+                                struct err *err) MUST_CHECK;
 
 #endif
