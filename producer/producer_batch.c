@@ -127,14 +127,13 @@ static void fail_item(struct worker *worker, struct producer_item *item, const s
     item->attempt++;
     int64_t age_ms = clock_monotonic_ms() - item->started_ms;
     bool is_down = worker->connection.was_down;
-    if (item->is_in_doubt && age_ms < DOUBT_PATIENCE_MS) {
+    bool may_recover = err->kind == ERR_TRANSIENT && item->attempt <= ATTEMPT_COUNT_MAX && !is_down;
+    bool is_tried_again = item->is_in_doubt ? age_ms < DOUBT_PATIENCE_MS : may_recover && age_ms < ITEM_PATIENCE_MS;
+    if (is_tried_again) {
         put_back(worker, item, RETRY_DELAY_MS * item->attempt);
     } else if (item->is_in_doubt) {
         refuse_item(item, producer_problem("outcome_unknown"),
                     "the connection was lost at COMMIT and the database stays away; send the same call again");
-    } else if (err->kind == ERR_TRANSIENT && item->attempt <= ATTEMPT_COUNT_MAX && !is_down &&
-               age_ms < ITEM_PATIENCE_MS) {
-        put_back(worker, item, RETRY_DELAY_MS * item->attempt);
     } else {
         if (!is_down) {
             log_error("producer.submit_failed", LOG_FIELDS(LOG_ERR(err), LOG_INT("attempt", item->attempt)), "%s",

@@ -105,6 +105,6 @@ void producer_connection_check(struct producer_connection *connection)
     struct db *db = producer_connection_get(connection, &err);
     struct db_server server;
     if (db != NULL && !db_server_read(db, &server, &err)) {
-        db = producer_connection_get(connection, &(struct err)ERR_INIT);
+        (void)producer_connection_get(connection, &(struct err)ERR_INIT);
     }
 }

@@ -308,9 +308,14 @@ static bool run_deliveries(struct producer_read *read, struct db *db, enum produ
 {
     struct db_delivery_page *page = NULL;
     *ret_outcome = PRODUCER_READ_DONE;
-    if (!db_event_query_deliveries(db, read->settings->tenant, read->text[0] == '\0' ? NULL : read->text,
-                                   read->filter < 0 ? NULL : delivery_statuses[read->filter],
-                                   read->has_cursor ? &read->delivery_cursor : NULL, read->limit, &page, err)) {
+    const struct db_delivery_filter filter = {
+        .tenant = read->settings->tenant,
+        .consumer = read->text[0] == '\0' ? NULL : read->text,
+        .status = read->filter < 0 ? NULL : delivery_statuses[read->filter],
+        .after = read->has_cursor ? &read->delivery_cursor : NULL,
+        .limit = read->limit,
+    };
+    if (!db_event_query_deliveries(db, &filter, &page, err)) {
         return false;
     }
     struct buf buf;

@@ -255,55 +255,56 @@ bool db_event_query_get(struct db *db, const char *tenant, const struct uuid *ev
     return true;
 }
 
-static bool list_own(struct db *db, const char *tenant, const char *consumer, const char *status,
-                     const struct db_delivery_cursor *cursor, int limit, PGresult **ret_result, struct err *err)
+static bool list_own(struct db *db, const struct db_delivery_filter *filter, PGresult **ret_result, struct err *err)
 {
     struct uuid last;
     int32_t scope_id = INT32_MAX;
     memset(last.bytes, 0xff, UUID_SIZE);
-    if (cursor != NULL) {
-        scope_id = cursor->scope_id;
-        if (!uuid_from_text(cursor->event_id, strlen(cursor->event_id), &last)) {
+    if (filter->after != NULL) {
+        scope_id = filter->after->scope_id;
+        if (!uuid_from_text(filter->after->event_id, strlen(filter->after->event_id), &last)) {
             return err_set(err, ERR_PERMANENT, "cursor_invalid", "the cursor holds no event id");
         }
     }
     DB_PARAMS(params);
-    db_params_text(&params, tenant);
-    db_params_text(&params, consumer);
-    db_params_text(&params, status);
+    db_params_text(&params, filter->tenant);
+    db_params_text(&params, filter->consumer);
+    db_params_text(&params, filter->status);
     db_params_uuid(&params, last.bytes);
     db_params_int4(&params, scope_id);
-    db_params_int8(&params, limit);
+    db_params_int8(&params, filter->limit);
     return db_exec(db, &LIST_OWN, &params, ret_result, err);
 }
 
-static bool list_foreign(struct db *db, const char *consumer, const char *status,
-                         const struct db_delivery_cursor *cursor, int limit, PGresult **ret_result, struct err *err)
+/* Foreign deliveries follow the own ones, so limit is what those have left. */
+static bool list_foreign(struct db *db, const struct db_delivery_filter *filter, int limit, PGresult **ret_result,
+                         struct err *err)
 {
-    bool is_first = cursor == NULL || !cursor->is_foreign;
+    const struct db_delivery_cursor *after = filter->after;
+    bool is_first = after == NULL || !after->is_foreign;
     DB_PARAMS(params);
-    db_params_text(&params, consumer);
-    db_params_text(&params, status);
-    db_params_int4(&params, is_first ? 0 : cursor->scope_id);
-    db_params_text(&params, is_first ? "" : cursor->source);
-    db_params_text(&params, is_first ? "" : cursor->event_id);
+    db_params_text(&params, filter->consumer);
+    db_params_text(&params, filter->status);
+    db_params_int4(&params, is_first ? 0 : after->scope_id);
+    db_params_text(&params, is_first ? "" : after->source);
+    db_params_text(&params, is_first ? "" : after->event_id);
     db_params_int8(&params, limit);
     return db_exec(db, &LIST_FOREIGN, &params, ret_result, err);
 }
 
-bool db_event_query_deliveries(struct db *db, const char *tenant, const char *consumer, const char *status,
-                               const struct db_delivery_cursor *cursor, int limit, struct db_delivery_page **ret_page,
-                               struct err *err)
+bool db_event_query_deliveries(struct db *db, const struct db_delivery_filter *filter,
+                               struct db_delivery_page **ret_page, struct err *err)
 {
     PGresult *own = NULL;
     PGresult *foreign = NULL;
-    if (cursor == NULL || !cursor->is_foreign) {
-        if (!list_own(db, tenant, consumer, status, cursor, limit, &own, err)) {
+    int limit = filter->limit;
+    if (filter->after == NULL || !filter->after->is_foreign) {
+        if (!list_own(db, filter, &own, err)) {
             return false;
         }
         limit -= db_result_rows(own);
     }
-    if (limit > 0 && !list_foreign(db, consumer, status, cursor, limit, &foreign, err)) {
+    if (limit > 0 && !list_foreign(db, filter, limit, &foreign, err)) {
         db_result_clear(&own);
         return false;
     }

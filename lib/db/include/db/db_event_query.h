@@ -67,10 +67,17 @@ struct db_delivery_cursor {
     const char *event_id;
 };
 
-/* consumer and status may be NULL for any; cursor NULL: from the newest on. */
-bool db_event_query_deliveries(struct db *db, const char *tenant, const char *consumer, const char *status,
-                               const struct db_delivery_cursor *cursor, int limit, struct db_delivery_page **ret_page,
-                               struct err *err) MUST_CHECK;
+/* Which deliveries: consumer and status may be NULL for any, after may be NULL for the newest. */
+struct db_delivery_filter {
+    const char *tenant;
+    const char *consumer;
+    const char *status;
+    const struct db_delivery_cursor *after;
+    int limit;
+};
+
+bool db_event_query_deliveries(struct db *db, const struct db_delivery_filter *filter,
+                               struct db_delivery_page **ret_page, struct err *err) MUST_CHECK;
 
 size_t db_event_page_count(const struct db_event_page *page);
 const struct db_event_row *db_event_page_row(const struct db_event_page *page, size_t index);
