@@ -386,6 +386,34 @@ static void test_cli_migrates_an_empty_database(void **state)
     call_done(&call);
 }
 
+/* docs/cli.md has each command, each of its flags, and each exit code. */
+static void test_cli_is_described(void **state)
+{
+    (void)state;
+    FILE *file = fopen(ONCEWARD_SOURCE_DIR "/docs/cli.md", "re");
+    assert_non_null(file);
+    static char text[65536];
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    for (const struct cli_command *command = cli_commands; command->name != NULL; command++) {
+        char wanted[128];
+        assert_in_range(snprintf(wanted, sizeof wanted, "| `%s", command->name), 1, sizeof wanted - 1);
+        assert_part("docs/cli.md", text, wanted);
+        for (size_t i = 0; command->flags[i] != NULL; i++) {
+            assert_in_range(snprintf(wanted, sizeof wanted, "--%s", command->flags[i]), 1, sizeof wanted - 1);
+            for (char *at = wanted; *at != '\0'; at++) {
+                *at = *at == '_' ? '-' : *at;
+            }
+            assert_part("docs/cli.md", text, wanted);
+        }
+    }
+    for (int code = CLI_DONE; code <= CLI_REFUSED; code++) {
+        char wanted[16];
+        assert_in_range(snprintf(wanted, sizeof wanted, "\n| %d |", code), 1, sizeof wanted - 1);
+        assert_part("docs/cli.md", text, wanted);
+    }
+}
+
 /* The binary itself: what main adds is little, and is here. */
 static void test_cli_binary_exits_with_the_code(void **state)
 {
@@ -444,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_cli_lists_events_by_what_became_of_them),
         cmocka_unit_test(test_cli_status_names_what_is_not_well),
         cmocka_unit_test(test_cli_migrates_an_empty_database),
+        cmocka_unit_test(test_cli_is_described),
         cmocka_unit_test(test_cli_binary_exits_with_the_code),
     };
     struct CMUnitTest tests[2 * COUNT_OF(call_cases) + COUNT_OF(others)];
