@@ -82,6 +82,9 @@ static void handle_root(void *context, struct http_exchange *exchange)
 {
     const struct producer_settings *settings = ((struct producer *)context)->settings;
     struct buf buf;
+    if (!producer_routes_no_query(exchange)) {
+        return;
+    }
     buf_init(&buf, 16384);
     struct wire_writer writer = wire_write_begin(&buf);
     wire_write_object(&writer, NULL);
