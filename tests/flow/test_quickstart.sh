@@ -50,10 +50,31 @@ is "the copy is on the topic besides" "$(ask "SELECT sum(next_offset) FROM (SELE
     FROM onceward.consumer_progress ORDER BY topic, partition, seq DESC) last")" "$((applied + 1))"
 is "no dead letter" "$(ask 'SELECT count(*) FROM onceward.dead_letters')" 0
 
+# The README's first submission, as it stands there: block 1 submits twice, block 2 looks at the effect.
+readme_block() {
+    awk -v wanted="$1" '/^## /{inside = ($0 == "## A first submission")} !inside{next} /^```/{open = !open; count += open; next}
+        open && count == wanted' "$root/README.md" | sed "s|deploy/quickstart --env|deploy/quickstart --state $state --env|"
+}
+(cd "$root" && eval "$(readme_block 1)" >"$state/output" 2>"$state/errors") || { cat "$state/output" "$state/errors" >&2; fail "the README's block 1"; }
+cat "$state/output"
+shows '"queued": ?true'
+shows '"duplicate"'
+id=$(sed -n 's/.*"id": *"\([0-9a-f-]*\)".*/\1/p' "$state/output" | head -n 1)
+for ((i = 0; i < 100; i++)); do
+    [ "$(ask "SELECT count(*) FROM example.effects WHERE request_id = '$id'")" -eq 0 ] || break
+    sleep 0.1
+done
+eval "$(readme_block 2)" >"$state/output"
+cat "$state/output"
+shows "$id .*12.50"
+shows '^ +1$'
+applied=$((applied + 1))
+
 before=$(pids)
 quickstart >"$state/output" 2>&1 || { cat "$state/output" >&2; fail "the second run failed"; }
 is "processes after a second run" "$(pids | tr '\n' ' ')" "$(printf '%s\n' "$before" | tr '\n' ' ')"
-is "one effect per submission" "$(ask 'SELECT count(*) FROM example.submissions')" "$((2 * applied))"
+is "one effect per submission" "$(ask 'SELECT count(*) FROM example.effects')" "$(ask 'SELECT count(*) FROM onceward.submissions')"
+[ "$(ask 'SELECT count(*) FROM example.effects')" -gt "$applied" ] || fail "the second run submitted nothing"
 
 quickstart --stop >"$state/output" 2>&1 || { cat "$state/output" >&2; fail "--stop failed"; }
 for pid in $before; do
