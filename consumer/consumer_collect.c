@@ -91,6 +91,7 @@ static bool on_out_of_range(struct consumer *consumer, const struct kafka_place 
         return true;
     }
     struct consumer_cursor *cursor = &consumer->cursors.items[index];
+    cursor->is_spent = true;
     if (cursor->state != CONSUMER_CURSOR_CHECKING && cursor->state != CONSUMER_CURSOR_RUNNING) {
         return true;
     }

@@ -38,6 +38,7 @@ struct consumer_cursor {
     int64_t anchor_offset;   /* A record that was the last one some seconds ago, to be read again next. */
     unsigned char anchor_hash[DB_PROGRESS_HASH_SIZE];
     int64_t until_ms;      /* End of the present wait, monotonic. */
+    bool is_spent;         /* Its fetching ended out of range: only another assignment starts it again. */
     int64_t hinted_offset; /* What the group was told last. */
     struct err reason;
     struct metric *lag;

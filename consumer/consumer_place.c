@@ -18,17 +18,44 @@
 
 #define CURSOR_FIELDS(cursor) LOG_TEXT("topic", (cursor)->topic), LOG_INT("partition", (cursor)->partition)
 
+/* Where the broker is to read a cursor from. */
+static struct kafka_place place_of(const struct consumer_cursor *cursor)
+{
+    struct kafka_place place = {.topic = cursor->topic, .partition = cursor->partition, .offset = KAFKA_OFFSET_END};
+    if (cursor->state == CONSUMER_CURSOR_CHECKING) {
+        place.offset = cursor->last_offset;
+    } else if (cursor->state == CONSUMER_CURSOR_RUNNING) {
+        place.offset = cursor->read_offset;
+    }
+    return place;
+}
+
+/* Assigns everything anew, each at its place: what is spent cannot be sought. */
+static bool assign_anew(struct consumer *consumer, struct err *err)
+{
+    size_t count = consumer->cursors.count;
+    struct kafka_place *places = calloc(count, sizeof *places);
+    if (places == NULL) {
+        return err_set(err, ERR_FATAL, "out_of_memory", "%zu partitions", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        places[i] = place_of(&consumer->cursors.items[i]);
+        consumer->cursors.items[i].is_spent = false;
+    }
+    bool is_good = kafka_consumer_assign(consumer->kafka, places, count, err);
+    free(places);
+    return is_good;
+}
+
 bool consumer_place_start(struct consumer *consumer, struct consumer_cursor *cursor, bool must_compare, struct err *err)
 {
     bool compares = must_compare && cursor->last_offset != DB_PROGRESS_OFFSET_NONE;
     cursor->state = compares ? CONSUMER_CURSOR_CHECKING : CONSUMER_CURSOR_RUNNING;
     cursor->read_offset = cursor->next_offset;
     cursor->until_ms = clock_monotonic_ms() + CONSUMER_CHECK_MS;
-    struct kafka_place place = {.topic = cursor->topic,
-                                .partition = cursor->partition,
-                                .offset = compares ? cursor->last_offset : cursor->next_offset};
-    return kafka_consumer_seek(consumer->kafka, place, err) &&
-           kafka_consumer_resume(consumer->kafka, cursor->topic, cursor->partition, err);
+    bool is_placed =
+        cursor->is_spent ? assign_anew(consumer, err) : kafka_consumer_seek(consumer->kafka, place_of(cursor), err);
+    return is_placed && kafka_consumer_resume(consumer->kafka, cursor->topic, cursor->partition, err);
 }
 
 /* A pause that fails means that the partition is no longer assigned: its event is on the way. */

@@ -249,6 +249,9 @@ bool kafka_consumer_assign(struct kafka_consumer *consumer, const struct kafka_p
     assert(consumer != NULL && (places != NULL || place_count == 0));
     KAFKA_LIST_AUTO rd_kafka_topic_partition_list_t *list = list_of(places, place_count);
     rd_kafka_resp_err_t code = rd_kafka_assign(consumer->handle, list);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR && consumer->paused->cnt > 0) {
+        code = rd_kafka_pause_partitions(consumer->handle, consumer->paused);
+    }
     return code == RD_KAFKA_RESP_ERR_NO_ERROR || kafka_error_set(err, code, "assign");
 }
 

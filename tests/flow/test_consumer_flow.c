@@ -395,6 +395,33 @@ static void test_consumer_stops_where_records_are_gone(void **state)
         fail_msg("the gap went unseen");
     }
     expect(flow, "SELECT count(*) FROM effects", 50); /* The other partitions go on. */
+    postgres_fixture_exec(
+        flow->postgres,
+        "INSERT INTO onceward.consumer_progress (consumer, scope, topic, partition, seq, owner, "
+        "incarnation, attempt, kind, next_offset, cluster_id) SELECT consumer, scope, topic, partition, "
+        "seq + 1, 'operator', gen_random_uuid(), gen_random_uuid(), 'rewound', 15, cluster_id "
+        "FROM onceward.consumer_state WHERE partition = 1");
+    expect(flow, "SELECT count(*) FROM effects", 55);
+    stop(flow);
+}
+
+static void test_consumer_goes_on_where_retention_took_what_it_had(void **state)
+{
+    struct flow *flow = *state;
+    for (int n = 0; n < 30; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    start(flow, NULL, NULL);
+    expect(flow, "SELECT count(*) FROM effects", 30);
+    stop(flow);
+    kafka_feed_truncate(flow->feed, 0, 10);
+    start(flow, NULL, NULL);
+    for (int n = 30; n < 60; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    expect(flow, "SELECT count(*) FROM effects", 60);
     stop(flow);
 }
 
@@ -413,6 +440,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_consumer_applies_by_a_users_statement, setup, teardown),
         cmocka_unit_test_setup_teardown(test_consumer_stops_at_a_topic_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(test_consumer_stops_where_records_are_gone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_goes_on_where_retention_took_what_it_had, setup, teardown),
     };
     int failed = RUN_CASES("consumer_crash", test_consumer_survives_a_kill, crash_cases);
     return failed + cmocka_run_group_tests_name("consumer_flow", tests, NULL, NULL);

@@ -43,7 +43,8 @@ enum kafka_consumer_event_kind {
     KAFKA_CONSUMER_ASSIGNED,     /* places: what to consume. Answer: kafka_consumer_assign(). */
     KAFKA_CONSUMER_REVOKED,      /* Finish what is under way, then kafka_consumer_unassign(). */
     KAFKA_CONSUMER_LOST,         /* Already somebody else's: apply and commit nothing more, then unassign. */
-    KAFKA_CONSUMER_OUT_OF_RANGE, /* places[0]: its offset is not in the log; it is not fetched until a seek. */
+    KAFKA_CONSUMER_OUT_OF_RANGE, /* places[0]: its offset is not in the log. Only another assign fetches it again: a
+                                  * seek does not wake it. */
     KAFKA_CONSUMER_TROUBLE,      /* err: worth a log line; the library goes on by itself. */
 };
 
@@ -64,7 +65,8 @@ struct kafka_consumer *kafka_consumer_open(const struct kafka_consumer_options *
 bool kafka_consumer_poll(struct kafka_consumer *consumer, int timeout_ms, struct kafka_consumer_event *ret_event,
                          struct err *err) MUST_CHECK;
 
-/* Fetches from these offsets on. KAFKA_OFFSET_END for what is going to be paused and sought at once. Copies. */
+/* Fetches from these offsets on. KAFKA_OFFSET_END for what is going to be paused and sought at once. Copies. Within
+ * one assignment it may be called again; what is paused stays so. */
 bool kafka_consumer_assign(struct kafka_consumer *consumer, const struct kafka_place *places, size_t place_count,
                            struct err *err) MUST_CHECK;
 bool kafka_consumer_unassign(struct kafka_consumer *consumer, struct err *err) MUST_CHECK;
