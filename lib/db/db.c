@@ -348,10 +348,10 @@ bool db_is_usable(const struct db *db)
     return db->conn != NULL && !db->is_given_up && PQstatus(db->conn) == CONNECTION_OK;
 }
 
-void db_set_deadline(struct db *db, int64_t monotonic_ms)
+void db_set_deadline(struct db *db, int64_t monotonic_at_ms)
 {
-    assert(monotonic_ms >= 0);
-    db->deadline_ms = monotonic_ms;
+    assert(monotonic_at_ms >= 0);
+    db->deadline_ms = monotonic_at_ms;
 }
 
 const struct db_server *db_server(const struct db *db)
