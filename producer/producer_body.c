@@ -21,7 +21,8 @@
 #include "wire/wire_json.h"
 
 #define MEDIA_TYPE_DEFAULT "application/octet-stream"
-#define BASE64_SLACK 4 /* What the padding may make the decoder ask for beyond the limit; the size is checked after. */
+#define BASE64_SLACK 4 /* What the padding may make the decoder ask for beyond the limit; the size is checked after.   \
+                        */
 #define CANONICAL_SIZE_MAX ((size_t)512 * 1024 * 1024)
 
 /* ---- media types ------------------------------------------------------------------------------------------------- */

@@ -68,10 +68,14 @@ static void *run(void *context)
     struct client *client = context;
     char body[256];
     char text[1024];
-    int body_size = snprintf(body, sizeof body, "{\"type\":\"%s\",\"data\":{\"order\":4711,\"customer\":\"somebody\","
-                             "\"lines\":[{\"article\":\"a-1\",\"count\":2}]}}", client->type);
-    int size = snprintf(text, sizeof text, "POST /submissions HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json"
-                        "\r\nContent-Length: %d\r\n\r\n%s", body_size, body);
+    int body_size = snprintf(body, sizeof body,
+                             "{\"type\":\"%s\",\"data\":{\"order\":4711,\"customer\":\"somebody\","
+                             "\"lines\":[{\"article\":\"a-1\",\"count\":2}]}}",
+                             client->type);
+    int size = snprintf(text, sizeof text,
+                        "POST /submissions HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json"
+                        "\r\nContent-Length: %d\r\n\r\n%s",
+                        body_size, body);
     int fd = dial(client->port);
     while (fd >= 0 && now_s() < client->until && client->count < SAMPLE_COUNT_MAX) {
         double started = now_s();
@@ -105,8 +109,8 @@ int main(int argc, char **argv)
     struct client *clients = calloc(client_count, sizeof *clients);
     double started = now_s();
     for (size_t i = 0; i < client_count; i++) {
-        clients[i] = (struct client){.port = atoi(argv[1]), .until = started + seconds,
-                                     .type = argc > 4 ? argv[4] : "example.submitted"};
+        clients[i] = (struct client){
+            .port = atoi(argv[1]), .until = started + seconds, .type = argc > 4 ? argv[4] : "example.submitted"};
         clients[i].samples_ms = malloc(SAMPLE_COUNT_MAX * sizeof(float));
         pthread_create(&clients[i].thread, NULL, run, &clients[i]);
     }
@@ -126,8 +130,9 @@ int main(int argc, char **argv)
     }
     qsort(all, used, sizeof *all, compare);
     if (used > 0) {
-        printf("%zu clients, %.1f s: %zu submits, %.0f/s, p50 %.2f ms, p99 %.2f ms, %zu not 201\n", client_count, elapsed,
-               count, (double)count / elapsed, (double)all[used / 2], (double)all[used * 99 / 100], failure_count);
+        printf("%zu clients, %.1f s: %zu submits, %.0f/s, p50 %.2f ms, p99 %.2f ms, %zu not 201\n", client_count,
+               elapsed, count, (double)count / elapsed, (double)all[used / 2], (double)all[used * 99 / 100],
+               failure_count);
     }
     return used > 0 && failure_count == 0 ? 0 : 1;
 }

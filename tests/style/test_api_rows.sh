@@ -19,7 +19,7 @@ done
 [ "$(sort <<<"$rows" | uniq -d)" = "" ] || { printf 'docs/api.md: an id stands twice\n'; failures=1; }
 
 # Codes: what stands as 4xx or 5xx `code` in the document, and the tables in the sources.
-tables=$(grep -hoE '^ *\{?"[a-z_]+", [45][0-9]{2},' producer/producer_problem.c lib/http/http_problem.c | grep -oE '[a-z_]+' | sort -u)
+tables=$(grep -hoE '"[a-z_]+", [45][0-9]{2},' producer/producer_problem.c lib/http/http_problem.c | grep -oE '[a-z_]+' | sort -u)
 # shellcheck disable=SC2016 # The backquotes are Markdown's.
 codes=$(grep -E '^\| [A-E][0-9]+ ' docs/api.md | grep -oE '`[a-z]+_[a-z_]+`' | tr -d '`' | sort -u)
 for code in $codes; do
