@@ -6,12 +6,12 @@
  */
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "consumer_fence.h"
 #include "consumer_private.h"
 #include "http/health.h"
@@ -73,9 +73,8 @@ void consumer_place_stop(struct consumer *consumer, struct consumer_cursor *curs
     char text[ERR_TEXT_SIZE];
     va_list args;
     va_start(args, format);
-    int wanted = vsnprintf(text, sizeof text, format, args);
+    text_vformat(text, sizeof text, format, args);
     va_end(args);
-    assert(wanted >= 0);
     cursor->state = CONSUMER_CURSOR_STOPPED;
     err_clear(&cursor->reason);
     err_set(&cursor->reason, ERR_PERMANENT, code, "%s", text);

@@ -8,11 +8,10 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "sinks/sink_mapping.h"
 
 #define AT(member) offsetof(struct consumer_settings, member)
-
-static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
 
 static const struct config_setting settings[] = {
     {.name = "database",
@@ -42,7 +41,7 @@ static const struct config_setting settings[] = {
      .type = CONFIG_CHOICE,
      .offset = AT(log_level),
      .preset = "info",
-     .choices = log_levels,
+     .choices = log_level_names,
      .section = "Service",
      .doc = "The least level that is logged."},
     {.name = "name",

@@ -3,12 +3,10 @@
  * outbox-relay: publishes what was submitted, from Postgres to Kafka.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "base/text.h"
 #include "http/health.h"
 #include "kafka/kafka_publisher.h"
 #include "relay_broker.h"
@@ -31,9 +29,8 @@ static int finish(bool is_done, const struct err *err)
 static bool serve(const struct relay_loop_options *options, const struct relay_settings *settings, struct err *err)
 {
     if (!settings->is_once && settings->listen.host[0] != '\0') {
-        char listen[CONFIG_HOST_SIZE + 8];
-        (void)text_format(listen, sizeof listen, strchr(settings->listen.host, ':') ? "[%s]:%u" : "%s:%u",
-                          settings->listen.host, (unsigned)settings->listen.port);
+        char listen[CONFIG_ADDRESS_TEXT_SIZE];
+        config_address_to_text(&settings->listen, listen);
         if (!health_start(options->health, listen, err)) {
             return false;
         }

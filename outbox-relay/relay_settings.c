@@ -6,14 +6,13 @@
 
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/stop.h"
 #include "base/text.h"
 
 #define LEASE_MS 10000
 #define RENEW_MS 3000
 #define MARGIN_MS 2000
-
-static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
 
 #define AT(member) .offset = offsetof(struct relay_settings, member)
 
@@ -147,7 +146,7 @@ static const struct config_setting settings[] = {
      .type = CONFIG_CHOICE,
      AT(log_level),
      .preset = "info",
-     .choices = log_levels,
+     .choices = log_level_names,
      .section = "Log",
      .doc = "The least level that is written."},
 };

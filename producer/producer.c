@@ -19,12 +19,8 @@
 static bool open_server(struct producer *producer, struct err *err)
 {
     const struct producer_settings *settings = producer->settings;
-    char listen[CONFIG_HOST_SIZE + 16];
-    bool is_v6 = strchr(settings->listen.host, ':') != NULL;
-    if (!text_format(listen, sizeof listen, is_v6 ? "[%s]:%d" : "%s:%d", settings->listen.host,
-                     settings->listen.port)) {
-        return err_set(err, ERR_PERMANENT, "listen_invalid", "the listen address is too long");
-    }
+    char listen[CONFIG_ADDRESS_TEXT_SIZE];
+    config_address_to_text(&settings->listen, listen);
     size_t route_count = 0;
     struct http_options options = {
         .listen = listen,
@@ -43,12 +39,11 @@ static bool open_server(struct producer *producer, struct err *err)
 static bool make_url(struct producer *producer, struct err *err)
 {
     const struct producer_settings *settings = producer->settings;
-    bool is_v6 = strchr(settings->listen.host, ':') != NULL;
-    bool is_whole =
-        settings->public_url != NULL
-            ? text_copy(producer->public_url, sizeof producer->public_url, settings->public_url)
-            : text_format(producer->public_url, sizeof producer->public_url, is_v6 ? "http://[%s]:%d" : "http://%s:%d",
-                          settings->listen.host, settings->listen.port);
+    char listen[CONFIG_ADDRESS_TEXT_SIZE];
+    config_address_to_text(&settings->listen, listen);
+    bool is_whole = settings->public_url != NULL
+                        ? text_copy(producer->public_url, sizeof producer->public_url, settings->public_url)
+                        : text_format(producer->public_url, sizeof producer->public_url, "http://%s", listen);
     return is_whole || err_set(err, ERR_PERMANENT, "public_url_invalid", "the public URL is too long");
 }
 

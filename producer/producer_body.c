@@ -21,8 +21,6 @@
 #include "wire/wire_json.h"
 
 #define MEDIA_TYPE_DEFAULT "application/octet-stream"
-#define BASE64_SLACK 4 /* What the padding may make the decoder ask for beyond the limit; the size is checked after.   \
-                        */
 #define CANONICAL_SIZE_MAX ((size_t)512 * 1024 * 1024)
 
 /* ---- media types ------------------------------------------------------------------------------------------------- */
@@ -243,7 +241,7 @@ static bool decode_content(const struct wire_value *content, size_t size_max, st
     buf_init(&text, content->size);
     wire_json_text(content, &text);
     buf_done(&document->decoded);
-    buf_init(&document->decoded, size_max + BASE64_SLACK);
+    buf_init(&document->decoded, size_max);
     struct err why = ERR_INIT;
     bool is_good = wire_base64_decode(text.data, text.size, &document->decoded, &why);
     buf_done(&text);

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,9 +35,8 @@ static bool refuse(struct call *call, const char *code, const char *format, ...)
     struct producer_decision *decision = call->decision;
     va_list args;
     va_start(args, format);
-    int size = vsnprintf(decision->detail, sizeof decision->detail, format, args);
+    text_vformat(decision->detail, sizeof decision->detail, format, args);
     va_end(args);
-    assert(size >= 0);
     decision->verdict = PRODUCER_REFUSE;
     decision->problem = producer_problem(code);
     return false;

@@ -6,13 +6,12 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "domain/identity.h"
 
 #define AT(member) .offset = offsetof(struct producer_settings, member)
 #define MIB (1024 * 1024)
-
-static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
 
 static const struct config_setting settings[] = {
     {.name = "database",
@@ -93,7 +92,7 @@ static const struct config_setting settings[] = {
      .type = CONFIG_CHOICE,
      AT(log_level),
      .preset = "info",
-     .choices = log_levels,
+     .choices = log_level_names,
      .section = "Service",
      .doc = "The least level that is logged."},
     {.name = "relay_hints",

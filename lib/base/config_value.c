@@ -24,9 +24,8 @@ static bool refuse(struct err *ret_why, const char *format, ...)
     char text[ERR_TEXT_SIZE];
     va_list args;
     va_start(args, format);
-    int wanted = vsnprintf(text, sizeof text, format, args);
+    text_vformat(text, sizeof text, format, args);
     va_end(args);
-    assert(wanted >= 0);
     return err_set(ret_why, ERR_PERMANENT, "setting_invalid", "%s", text);
 }
 

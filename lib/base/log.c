@@ -22,7 +22,7 @@ static struct {
     int fd;
 } logger = {.prog = "onceward", .level = LOG_INFO, .fd = STDERR_FILENO};
 
-static const char *const level_names[] = {"debug", "info", "warning", "error"};
+const char *const log_level_names[] = {"debug", "info", "warning", "error", NULL};
 
 /* The line being built. What does not fit is dropped and the line is marked as cut. */
 struct line {
@@ -109,7 +109,7 @@ static void put_head(struct line *line, enum log_level level, const char *event)
     now[sizeof "2026-11-30T06:13:13.123" - 1] = '\0'; /* Milliseconds are enough here. */
     put_text(line, now);
     put_text(line, "Z ");
-    put_text(line, level_names[level]);
+    put_text(line, log_level_names[level]);
     put_text(line, " ");
     put_text(line, logger.prog);
     put_text(line, " ");
@@ -132,12 +132,12 @@ static void log_line(enum log_level level, const char *event, const struct log_f
         put_field(&line, fields);
     }
     char text[LOG_LINE_SIZE_MAX];
-    int wanted = vsnprintf(text, sizeof text, format, args);
-    if (wanted > 0) {
+    bool fits = text_vformat(text, sizeof text, format, args);
+    if (text[0] != '\0') {
         put_text(&line, " ");
         put_escaped(&line, text, false);
     }
-    line.is_cut = line.is_cut || wanted >= (int)sizeof text;
+    line.is_cut = line.is_cut || !fits;
     if (line.is_cut) {
         memcpy(line.text + line.size, MARK_OF_CUT, sizeof MARK_OF_CUT - 1);
         line.size += sizeof MARK_OF_CUT - 1;
@@ -160,17 +160,6 @@ void log_init(const char *prog, enum log_level level, FILE *file)
 bool log_is_on(enum log_level level)
 {
     return level >= logger.level;
-}
-
-bool log_level_from_text(const char *text, enum log_level *ret_level)
-{
-    for (size_t i = 0; i < sizeof level_names / sizeof level_names[0]; i++) {
-        if (strcmp(text, level_names[i]) == 0) {
-            *ret_level = (enum log_level)i;
-            return true;
-        }
-    }
-    return false;
 }
 
 #define DEFINE_LEVEL(function, level)                                                                                  \

@@ -7,20 +7,25 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool text_format(char *ret_text, size_t size, const char *format, ...)
+bool text_vformat(char *ret_text, size_t size, const char *format, va_list args)
 {
     assert(ret_text != NULL && size > 0);
-    va_list args;
-    va_start(args, format);
     int wanted = vsnprintf(ret_text, size, format, args);
-    va_end(args);
     assert(wanted >= 0);
     return (size_t)wanted < size;
+}
+
+bool text_format(char *ret_text, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    bool fits = text_vformat(ret_text, size, format, args);
+    va_end(args);
+    return fits;
 }
 
 bool text_copy(char *ret_text, size_t size, const char *text)

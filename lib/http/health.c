@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,9 +134,9 @@ void health_set_unready(struct health *health, const char *condition, const char
     char reason[CONDITION_REASON_SIZE];
     va_list args;
     va_start(args, format);
-    int size = vsnprintf(reason, sizeof reason, format, args);
+    text_vformat(reason, sizeof reason, format, args);
     va_end(args);
-    if (size <= 0) {
+    if (reason[0] == '\0') {
         text_copy(reason, sizeof reason, "no reason given");
     }
     thread_lock(&health->lock);

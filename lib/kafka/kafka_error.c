@@ -7,9 +7,10 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include <librdkafka/rdkafka.h>
+
+#include "base/text.h"
 
 struct kafka_error_row {
     rd_kafka_resp_err_t code;
@@ -66,11 +67,8 @@ bool kafka_error_set(struct err *err, int code, const char *format, ...)
     char what[ERR_TEXT_SIZE];
     va_list args;
     va_start(args, format);
-    int wanted = vsnprintf(what, sizeof what, format, args);
+    text_vformat(what, sizeof what, format, args);
     va_end(args);
-    if (wanted < 0) {
-        what[0] = '\0';
-    }
     return err_set(err, kafka_error_kind(code), kafka_error_name(code), "%s: %s", what,
                    rd_kafka_err2str((rd_kafka_resp_err_t)code));
 }

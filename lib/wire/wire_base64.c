@@ -56,7 +56,8 @@ bool wire_base64_decode(const char *text, size_t size, struct buf *out, struct e
     if (size % 4 != 0) {
         return refuse(out, size, err);
     }
-    char *at = buf_reserve(out, size / 4 * 3);
+    size_t decoded_size = size / 4 * 3 - padding;
+    char *at = buf_reserve(out, decoded_size);
     if (at == NULL) {
         return buf_check(out, err);
     }
@@ -68,15 +69,16 @@ bool wire_base64_decode(const char *text, size_t size, struct buf *out, struct e
         }
         group = group << 6 | (i < size - padding ? (uint32_t)(value - 1) : 0);
         if (i % 4 == 3) {
-            *at++ = (char)(group >> 16);
-            *at++ = (char)(group >> 8);
-            *at++ = (char)group;
+            const char bytes[] = {(char)(group >> 16), (char)(group >> 8), (char)group};
+            size_t count = i + 1 == size ? 3 - padding : 3;
+            memcpy(at, bytes, count);
+            at += count;
         }
     }
     uint32_t unused_bits = padding == 0 ? 0 : padding == 1 ? group & 0xFFU : group & 0xFFFFU;
     if (unused_bits != 0) {
         return refuse(out, size - padding - 1, err);
     }
-    buf_extend(out, size / 4 * 3 - padding);
+    buf_extend(out, decoded_size);
     return true;
 }

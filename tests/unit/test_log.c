@@ -111,15 +111,6 @@ static void test_log_keeps_the_lines_of_threads_whole(void **state)
     assert_int_equal(count, 400);
 }
 
-static void test_log_level_from_text_knows_four(void **state)
-{
-    (void)state;
-    enum log_level level;
-    assert_true(log_level_from_text("warning", &level));
-    assert_int_equal(level, LOG_WARNING);
-    assert_false(log_level_from_text("Warning", &level));
-}
-
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -130,7 +121,6 @@ int main(void)
         TEST(test_log_is_silent_below_its_level),
         TEST(test_log_cuts_a_long_line_at_a_character),
         TEST(test_log_keeps_the_lines_of_threads_whole),
-        cmocka_unit_test(test_log_level_from_text_knows_four),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,17 @@ static void test_decode(void **state)
     buf_done(&out);
 }
 
+static void test_wire_base64_decode_needs_no_more_room_than_the_bytes(void **state)
+{
+    (void)state;
+    struct buf out;
+    struct err err = ERR_INIT;
+    buf_init(&out, 1);
+    assert_true(wire_base64_decode("Zg==", 4, &out, &err));
+    assert_string_equal(out.data, "f");
+    buf_done(&out);
+}
+
 static void test_wire_base64_decode_says_when_there_is_no_room(void **state)
 {
     (void)state;
@@ -66,6 +77,7 @@ static void test_wire_base64_decode_says_when_there_is_no_room(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wire_base64_decode_says_when_there_is_no_room)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wire_base64_decode_needs_no_more_room_than_the_bytes),
+                                       cmocka_unit_test(test_wire_base64_decode_says_when_there_is_no_room)};
     return cmocka_run_group_tests(tests, NULL, NULL) + RUN_CASES("wire_base64", test_decode, cases);
 }

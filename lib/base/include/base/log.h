@@ -25,6 +25,9 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 
+/* Their names in this order, NULL behind them: the choices of a setting. */
+extern const char *const log_level_names[];
+
 /* A subject of the line. text wins where it is set; NULL text is written as "-". Made by LOG_TEXT and LOG_INT. */
 struct log_field {
     const char *name; /* NULL ends a list. */
@@ -47,9 +50,6 @@ void log_init(const char *prog, enum log_level level, FILE *file);
 
 /* Whether a line of this level would be written. */
 bool log_is_on(enum log_level level);
-
-/* "debug", "info", "warning", "error". */
-bool log_level_from_text(const char *text, enum log_level *ret_level) MUST_CHECK;
 
 void log_debug(const char *event, const struct log_field *fields, const char *format, ...) PRINTF_LIKE(3, 4);
 void log_info(const char *event, const struct log_field *fields, const char *format, ...) PRINTF_LIKE(3, 4);

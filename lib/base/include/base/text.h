@@ -6,6 +6,7 @@
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,6 +15,7 @@
 
 /* snprintf that says whether everything fitted. The text is terminated either way (size > 0). */
 bool text_format(char *ret_text, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
+bool text_vformat(char *ret_text, size_t size, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
 
 /* Copies as much as fits, terminated. False when something was cut off. */
 bool text_copy(char *ret_text, size_t size, const char *text);
