@@ -27,7 +27,8 @@ struct db_settings {
     int lock_timeout_ms;
     int statement_timeout_ms;
     int idle_in_transaction_timeout_ms;
-    int answer_timeout_ms; /* How long to wait for any answer before the connection is given up. */
+    int answer_timeout_ms; /* How long to wait for the answers of one flush before the connection is given up: the
+                            * server sends them together, so more than statement_timeout_ms. */
     int stop_fd;           /* Readable once the process was asked to stop; -1 for none. */
     int stop_grace_ms;     /* What a wait may still take after that. */
 };
