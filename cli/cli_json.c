@@ -7,40 +7,19 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include "cli_doc.h"
 
-/* The size of the UTF-8 character that text begins with; 0 where there is none. */
-static size_t character_size(const char *text)
-{
-    for (size_t size = 1; size <= 4 && (size == 1 || text[size - 1] != '\0'); size++) {
-        if (text_is_utf8(text, size, NULL)) {
-            return size;
-        }
-    }
-    return 0;
-}
+#define STRING_SIZE_MAX ((size_t)64 * 1024 * 1024)
 
 void cli_json_string(const char *text, FILE *out)
 {
-    fputc('"', out);
-    while (*text != '\0') {
-        unsigned char byte = (unsigned char)*text;
-        size_t size = character_size(text);
-        if (size == 0) {
-            fputs("\\ufffd", out);
-            size = 1;
-        } else if (byte == '"' || byte == '\\') {
-            fprintf(out, "\\%c", byte);
-        } else if (byte < 0x20 || byte == 0x7F) {
-            fprintf(out, "\\u%04x", byte);
-        } else {
-            fwrite(text, 1, size, out);
-        }
-        text += size;
-    }
-    fputc('"', out);
+    struct buf buf;
+    buf_init(&buf, STRING_SIZE_MAX);
+    buf_json_string(&buf, text, strlen(text));
+    fwrite(buf.data, 1, buf.size, out);
+    buf_done(&buf);
 }
 
 static void write_time(int64_t unix_us, FILE *out)

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define CAPACITY_MIN 256
 
 /* What data points at while nothing is allocated. Never written to: capacity is 0. */
@@ -113,6 +115,48 @@ void buf_format(struct buf *buf, const char *format, ...)
     va_start(args, format);
     buf_vformat(buf, format, args);
     va_end(args);
+}
+
+static void append_special(struct buf *buf, char character)
+{
+    static const char letters[] = "\"\\bfnrt";
+    static const char meanings[] = "\"\\\b\f\n\r\t";
+    const char *found = memchr(meanings, character, sizeof meanings - 1);
+    if (found != NULL) {
+        buf_char(buf, '\\');
+        buf_char(buf, letters[found - meanings]);
+    } else {
+        buf_format(buf, "\\u%04x", (unsigned)(unsigned char)character);
+    }
+}
+
+/* Appends bytes that are well-formed UTF-8. */
+static void append_escaped(struct buf *buf, const char *text, size_t size)
+{
+    size_t plain_begin = 0;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        if (byte < 0x20 || byte == '"' || byte == '\\') {
+            buf_append(buf, text + plain_begin, i - plain_begin);
+            append_special(buf, text[i]);
+            plain_begin = i + 1;
+        }
+    }
+    buf_append(buf, text + plain_begin, size - plain_begin);
+}
+
+void buf_json_string(struct buf *buf, const char *text, size_t size)
+{
+    buf_char(buf, '"');
+    size_t wrong;
+    while (!text_is_utf8(text, size, &wrong)) {
+        append_escaped(buf, text, wrong);
+        buf_text(buf, "\xEF\xBF\xBD");
+        text += wrong + 1;
+        size -= wrong + 1;
+    }
+    append_escaped(buf, text, size);
+    buf_char(buf, '"');
 }
 
 void buf_truncate(struct buf *buf, size_t size)

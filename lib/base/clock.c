@@ -35,24 +35,6 @@ int64_t clock_realtime_us(void)
     return read_us(CLOCK_REALTIME);
 }
 
-static int64_t system_monotonic_ms(const struct clock *clock)
-{
-    (void)clock;
-    return clock_monotonic_ms();
-}
-
-static int64_t system_realtime_ms(const struct clock *clock)
-{
-    (void)clock;
-    return clock_realtime_ms();
-}
-
-const struct clock *clock_system(void)
-{
-    static const struct clock system_clock = {.monotonic_ms = system_monotonic_ms, .realtime_ms = system_realtime_ms};
-    return &system_clock;
-}
-
 void clock_to_text(int64_t unix_us, char ret_text[CLOCK_TEXT_SIZE])
 {
     int64_t seconds = unix_us / 1000000;

@@ -359,11 +359,6 @@ const struct db_server *db_server(const struct db *db)
     return &db->server;
 }
 
-int db_fd(const struct db *db)
-{
-    return db_is_usable(db) ? PQsocket(db->conn) : -1;
-}
-
 const char *db_where(const struct db *db)
 {
     return db->where;

@@ -146,14 +146,6 @@ void health_set_unready(struct health *health, const char *condition, const char
     thread_unlock(&health->lock);
 }
 
-bool health_is_ready(struct health *health)
-{
-    thread_lock(&health->lock);
-    bool is_ready = all_hold(health);
-    thread_unlock(&health->lock);
-    return is_ready;
-}
-
 void health_answer_livez(struct health *health, struct http_exchange *exchange)
 {
     int64_t age_ms = clock_monotonic_ms() - atomic_load(&health->heartbeat_ms);

@@ -34,34 +34,13 @@ const struct http_problem http_problem_expectation_failed = {
     "expectation_failed", 417, "Only the expectation 100-continue is known", false, false, HTTP_PROBLEM_NO_RETRY};
 const struct http_problem http_problem_busy = {"busy", 503, "Too much is in flight", true, false, 1};
 
-/* A JSON string of any bytes. */
-static void write_string(struct buf *buf, const char *text)
-{
-    size_t size = strlen(text);
-    size_t wrong = size;
-    bool is_utf8 = text_is_utf8(text, size, &wrong);
-    buf_char(buf, '"');
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\') {
-            buf_char(buf, '\\');
-            buf_char(buf, (char)c);
-        } else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !is_utf8)) {
-            buf_char(buf, '?');
-        } else {
-            buf_char(buf, (char)c);
-        }
-    }
-    buf_char(buf, '"');
-}
-
 void http_problem_write(struct buf *buf, const struct http_problem *problem, const char *instance, const char *detail)
 {
     buf_format(buf, "{\"type\":\"urn:onceward:problem:%s\",\"title\":\"%s\",\"status\":%d,\"detail\":", problem->code,
                problem->title, problem->status);
-    write_string(buf, detail);
+    buf_json_string(buf, detail, strlen(detail));
     buf_text(buf, ",\"instance\":");
-    write_string(buf, instance);
+    buf_json_string(buf, instance, strlen(instance));
     buf_format(buf, ",\"code\":\"%s\",\"retry\":{\"same_key\":%s,\"new_key\":%s,\"after_seconds\":", problem->code,
                problem->retry_same_key ? "true" : "false", problem->retry_new_key ? "true" : "false");
     if (problem->retry_after_s == HTTP_PROBLEM_NO_RETRY) {

@@ -201,12 +201,6 @@ void metric_set(struct metric *metric, double value)
     atomic_store(&metric->value, value);
 }
 
-void metric_shift(struct metric *metric, double amount)
-{
-    assert(metric->type == METRIC_GAUGE);
-    add_double(&metric->value, amount);
-}
-
 void metric_observe(struct metric *metric, double value)
 {
     assert(metric->type == METRIC_HISTOGRAM);
@@ -218,11 +212,6 @@ void metric_observe(struct metric *metric, double value)
     }
     add_double(&metric->value, value);
     atomic_fetch_add(&metric->count, 1);
-}
-
-uint64_t metric_count(const struct metric *metric)
-{
-    return atomic_load(&metric->count);
 }
 
 static void write_sample(FILE *out, const struct metric *metric, const char *suffix, double value)

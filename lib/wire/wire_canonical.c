@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/wire_write.h"
-
 #define EXPONENT_DIGITS_MAX 18
 
 struct member {
@@ -98,7 +96,7 @@ static void append_string(const struct wire_value *value, struct buf *out)
     struct buf plain;
     buf_init(&plain, value->size);
     wire_json_text(value, &plain);
-    wire_write_string(out, plain.data, plain.size);
+    buf_json_string(out, plain.data, plain.size);
     buf_done(&plain);
 }
 
@@ -167,7 +165,7 @@ static void append_object(const struct wire_value *value, struct buf *out)
         if (i > 0) {
             buf_char(out, ',');
         }
-        wire_write_string(out, members[i].name, members[i].name_size);
+        buf_json_string(out, members[i].name, members[i].name_size);
         buf_char(out, ':');
         append(&members[i].value, out);
     }

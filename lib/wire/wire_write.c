@@ -6,10 +6,7 @@
 #include "wire/wire_write.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
-
-#include "base/text.h"
 
 struct wire_writer wire_write_begin(struct buf *out)
 {
@@ -23,7 +20,7 @@ static void lead_in(struct wire_writer *writer, const char *name)
         buf_char(writer->out, ',');
     }
     if (name != NULL) {
-        wire_write_string(writer->out, name, strlen(name));
+        buf_json_string(writer->out, name, strlen(name));
         buf_char(writer->out, ':');
     }
     writer->needs_comma = true;
@@ -77,23 +74,13 @@ void wire_write_text(struct wire_writer *writer, const char *name, const char *t
 void wire_write_text_size(struct wire_writer *writer, const char *name, const char *text, size_t size)
 {
     lead_in(writer, name);
-    wire_write_string(writer->out, text, size);
+    buf_json_string(writer->out, text, size);
 }
 
 void wire_write_int(struct wire_writer *writer, const char *name, int64_t number)
 {
     lead_in(writer, name);
     buf_format(writer->out, "%lld", (long long)number);
-}
-
-void wire_write_double(struct wire_writer *writer, const char *name, double number)
-{
-    if (!isfinite(number)) {
-        wire_write_null(writer, name);
-        return;
-    }
-    lead_in(writer, name);
-    buf_format(writer->out, "%.6f", number);
 }
 
 void wire_write_bool(struct wire_writer *writer, const char *name, bool is_true)
@@ -112,46 +99,4 @@ void wire_write_raw(struct wire_writer *writer, const char *name, const void *js
 {
     lead_in(writer, name);
     buf_append(writer->out, json, size);
-}
-
-static void append_special(struct buf *out, char character)
-{
-    static const char letters[] = "\"\\bfnrt";
-    static const char meanings[] = "\"\\\b\f\n\r\t";
-    const char *found = memchr(meanings, character, sizeof meanings - 1);
-    if (found != NULL) {
-        buf_char(out, '\\');
-        buf_char(out, letters[found - meanings]);
-    } else {
-        buf_format(out, "\\u%04x", (unsigned)(unsigned char)character);
-    }
-}
-
-/* Appends bytes that are well-formed UTF-8. */
-static void append_escaped(struct buf *out, const char *text, size_t size)
-{
-    size_t plain_begin = 0;
-    for (size_t i = 0; i < size; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        if (byte < 0x20 || byte == '"' || byte == '\\') {
-            buf_append(out, text + plain_begin, i - plain_begin);
-            append_special(out, text[i]);
-            plain_begin = i + 1;
-        }
-    }
-    buf_append(out, text + plain_begin, size - plain_begin);
-}
-
-void wire_write_string(struct buf *out, const char *text, size_t size)
-{
-    buf_char(out, '"');
-    size_t wrong;
-    while (!text_is_utf8(text, size, &wrong)) {
-        append_escaped(out, text, wrong);
-        buf_text(out, "\xEF\xBF\xBD");
-        text += wrong + 1;
-        size -= wrong + 1;
-    }
-    append_escaped(out, text, size);
-    buf_char(out, '"');
 }

@@ -80,6 +80,31 @@ static void test_buf_take_gives_the_bytes_away(void **state)
     buf_done(&buf);
 }
 
+struct string_case {
+    const char *name;
+    const char *text;
+    const char *expected;
+};
+
+static const struct string_case string_cases[] = {
+    {"plain", "abc", "\"abc\""},
+    {"quote and backslash", "a\"b\\c", "\"a\\\"b\\\\c\""},
+    {"control characters", "\b\f\n\r\t\x01\x1f", "\"\\b\\f\\n\\r\\t\\u0001\\u001f\""},
+    {"UTF-8 as it is", "\xc3\xa9\xf0\x9f\x98\x80", "\"\xc3\xa9\xf0\x9f\x98\x80\""},
+    {"what is no UTF-8", "a\xff\"\xc3", "\"a\xEF\xBF\xBD\\\"\xEF\xBF\xBD\""},
+    {"empty", "", "\"\""},
+};
+
+static void test_string(void **state)
+{
+    const struct string_case *mine = *state;
+    struct buf out;
+    buf_init(&out, 1000);
+    buf_json_string(&out, mine->text, strlen(mine->text));
+    assert_string_equal(out.data, mine->expected);
+    buf_done(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,5 +113,5 @@ int main(void)
         cmocka_unit_test(test_buf_reserve_gives_room_to_write),
         cmocka_unit_test(test_buf_take_gives_the_bytes_away),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) + RUN_CASES("buf_json_string", test_string, string_cases);
 }

@@ -5,31 +5,6 @@
 #include "wire/wire_event.h"
 #include "wire/wire_json.h"
 
-struct string_case {
-    const char *name;
-    const char *text;
-    const char *expected;
-};
-
-static const struct string_case string_cases[] = {
-    {"plain", "abc", "\"abc\""},
-    {"quote and backslash", "a\"b\\c", "\"a\\\"b\\\\c\""},
-    {"control characters", "\b\f\n\r\t\x01\x1f", "\"\\b\\f\\n\\r\\t\\u0001\\u001f\""},
-    {"UTF-8 as it is", "\xc3\xa9\xf0\x9f\x98\x80", "\"\xc3\xa9\xf0\x9f\x98\x80\""},
-    {"what is no UTF-8", "a\xff\"\xc3", "\"a\xEF\xBF\xBD\\\"\xEF\xBF\xBD\""},
-    {"empty", "", "\"\""},
-};
-
-static void test_string(void **state)
-{
-    const struct string_case *mine = *state;
-    struct buf out;
-    buf_init(&out, 1000);
-    wire_write_string(&out, mine->text, strlen(mine->text));
-    assert_string_equal(out.data, mine->expected);
-    buf_done(&out);
-}
-
 static void test_wire_write_separates_and_nests(void **state)
 {
     (void)state;
@@ -43,12 +18,10 @@ static void test_wire_write_separates_and_nests(void **state)
     wire_write_object(&writer, NULL);
     wire_write_object_end(&writer);
     wire_write_bool(&writer, NULL, true);
-    wire_write_double(&writer, NULL, 0.25);
-    wire_write_double(&writer, NULL, 1.0 / 0.0);
     wire_write_array_end(&writer);
     wire_write_raw(&writer, "c", "{ }", 3);
     wire_write_object_end(&writer);
-    assert_string_equal(out.data, "{\"a\":null,\"b\":[-9223372036854775808,{},true,0.250000,null],\"c\":{ }}");
+    assert_string_equal(out.data, "{\"a\":null,\"b\":[-9223372036854775808,{},true],\"c\":{ }}");
     buf_done(&out);
 }
 
@@ -98,5 +71,5 @@ int main(void)
         cmocka_unit_test(test_wire_write_separates_and_nests),
         cmocka_unit_test(test_wire_event_carries_the_data_as_it_was_written),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL) + RUN_CASES("wire_write_string", test_string, string_cases);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,10 @@ void buf_char(struct buf *buf, char character);
 void buf_format(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
 void buf_vformat(struct buf *buf, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 
+/* Appends text as a JSON string with its quotes. What is no UTF-8 becomes U+FFFD, so that it is JSON whatever it is
+ * told. */
+void buf_json_string(struct buf *buf, const char *text, size_t size);
+
 /* Room for size more bytes behind the end, or NULL when they do not fit (the buffer is then marked as overflowed).
  * Whoever wrote there says with buf_extend how many bytes became part of the buffer. */
 char *buf_reserve(struct buf *buf, size_t size) MUST_CHECK;

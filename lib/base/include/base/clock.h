@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Time. Deadlines are counted on the monotonic clock, what people and other
- * machines read comes from the real one. Code whose decisions depend on time
- * takes a struct clock, so that a test can turn it.
+ * machines read comes from the real one.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -18,15 +17,6 @@
 int64_t clock_monotonic_ms(void);
 int64_t clock_realtime_ms(void);
 int64_t clock_realtime_us(void);
-
-/* A source of time that can be replaced. Both functions are safe in any thread. */
-struct clock {
-    int64_t (*monotonic_ms)(const struct clock *clock);
-    int64_t (*realtime_ms)(const struct clock *clock);
-};
-
-/* The machine's clocks. Static, never freed. */
-const struct clock *clock_system(void);
 
 /* RFC 3339 in UTC with microseconds. */
 void clock_to_text(int64_t unix_us, char ret_text[CLOCK_TEXT_SIZE]);

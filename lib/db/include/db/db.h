@@ -75,9 +75,6 @@ bool db_server_read(struct db *db, struct db_server *ret_server, struct err *err
 /* Whether both are the same life of the same server. */
 bool db_server_equals(const struct db_server *one, const struct db_server *other);
 
-/* The descriptor, to wait on it beside others (between calls only); -1 while broken. */
-int db_fd(const struct db *db);
-
 /* "host:port/database as user", without password. Borrowed from db until reset or close. */
 const char *db_where(const struct db *db);
 

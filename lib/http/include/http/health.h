@@ -33,7 +33,6 @@ void health_heartbeat(struct health *health);
  * given while it does not hold, and ignored while it does. From any thread; cheap enough for every turn. */
 void health_set_ready(struct health *health, const char *condition);
 void health_set_unready(struct health *health, const char *condition, const char *format, ...) PRINTF_LIKE(3, 4);
-bool health_is_ready(struct health *health);
 
 /* Opens `listen` ("host:port", "[v6]:port"; port 0 takes a free one) and serves until health_stop().
  * Permanent error when the address is wrong or taken. */

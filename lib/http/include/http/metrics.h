@@ -33,9 +33,7 @@ struct metric *metrics_histogram(struct metrics *metrics, const char *name, cons
 
 void metric_add(struct metric *metric, uint64_t amount);  /* Counters. */
 void metric_set(struct metric *metric, double value);     /* Gauges. */
-void metric_shift(struct metric *metric, double amount);  /* Gauges: up or down by an amount. */
 void metric_observe(struct metric *metric, double value); /* Histograms. */
-uint64_t metric_count(const struct metric *metric);       /* Counters: value; histograms: observations. */
 
 /* The whole registry as text, families sorted by name. Allocated, for free(); NULL when memory is out. */
 char *metrics_text(struct metrics *metrics, size_t *ret_size);

@@ -35,16 +35,10 @@ void wire_write_array_end(struct wire_writer *writer);
 void wire_write_text(struct wire_writer *writer, const char *name, const char *text);
 void wire_write_text_size(struct wire_writer *writer, const char *name, const char *text, size_t size);
 void wire_write_int(struct wire_writer *writer, const char *name, int64_t number);
-
-/* With six digits behind the point at most; what is not finite is null. */
-void wire_write_double(struct wire_writer *writer, const char *name, double number);
 void wire_write_bool(struct wire_writer *writer, const char *name, bool is_true);
 void wire_write_null(struct wire_writer *writer, const char *name);
 
 /* Bytes that are JSON already. */
 void wire_write_raw(struct wire_writer *writer, const char *name, const void *json, size_t size);
-
-/* Appends text as a JSON string with its quotes. */
-void wire_write_string(struct buf *out, const char *text, size_t size);
 
 #endif
