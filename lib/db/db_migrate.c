@@ -94,15 +94,6 @@ static struct db_migrate_row pending_row(int index)
     return row;
 }
 
-static struct db_migrate_row *rows_new(size_t count, struct err *err)
-{
-    struct db_migrate_row *rows = calloc(count + 1, sizeof *rows);
-    if (rows == NULL) {
-        (void)err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for %zu migrations", count);
-    }
-    return rows;
-}
-
 bool db_migrate_list(struct db *db, struct db_migrate_row **ret_rows, size_t *ret_count, struct err *err)
 {
     assert(db_migrations_count > 0 && db_migrations_count <= DB_MIGRATE_COUNT_MAX);
@@ -118,16 +109,16 @@ bool db_migrate_list(struct db *db, struct db_migrate_row **ret_rows, size_t *re
             return false;
         }
     }
-    size_t count = (size_t)(has_table ? db_result_rows(result) : db_migrations_count);
-    struct db_migrate_row *rows = rows_new(count, err);
+    int count = has_table ? db_result_rows(result) : db_migrations_count;
+    struct db_migrate_row *rows = db_rows_new(count, sizeof *rows, err);
     if (rows == NULL) {
         return false;
     }
-    for (size_t i = 0; i < count; i++) {
-        rows[i] = has_table ? row_of(result, (int)i) : pending_row((int)i);
+    for (int i = 0; i < count; i++) {
+        rows[i] = has_table ? row_of(result, i) : pending_row(i);
     }
     *ret_rows = rows;
-    *ret_count = count;
+    *ret_count = (size_t)count;
     return true;
 }
 

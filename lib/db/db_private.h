@@ -198,6 +198,12 @@ const char *db_get_text(const PGresult *result, int row, int column);          /
 const char *db_get_text_or_null(const PGresult *result, int row, int column);
 struct bytes db_get_bytes(const PGresult *result, int row, int column); /* bytea or text; data NULL for null. */
 
+/* Copies a text, cut to size; "" for null. */
+void db_copy_text(const PGresult *result, int row, int column, char *ret_text, size_t size);
+/* Zeroed memory for count structs of this size, and one more, so that none is not NULL; the caller's to free. NULL with
+ * transient "out_of_memory". */
+void *db_rows_new(int count, size_t size, struct err *err) MUST_CHECK;
+
 /* Walks a one-dimensional array. */
 struct db_array {
     enum db_type element_type;

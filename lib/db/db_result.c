@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "db_private.h"
 
 #define POSTGRES_EPOCH_US INT64_C(946684800000000)
@@ -109,6 +110,22 @@ const char *db_get_text(const PGresult *result, int row, int column)
 const char *db_get_text_or_null(const PGresult *result, int row, int column)
 {
     return db_is_null(result, row, column) ? NULL : db_get_text(result, row, column);
+}
+
+void db_copy_text(const PGresult *result, int row, int column, char *ret_text, size_t size)
+{
+    const char *text = db_get_text_or_null(result, row, column);
+    (void)text_copy(ret_text, size, text == NULL ? "" : text);
+}
+
+void *db_rows_new(int count, size_t size, struct err *err)
+{
+    assert(count >= 0);
+    void *rows = calloc((size_t)count + 1, size);
+    if (rows == NULL) {
+        (void)err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for %d rows", count);
+    }
+    return rows;
 }
 
 struct bytes db_get_bytes(const PGresult *result, int row, int column)

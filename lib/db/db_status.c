@@ -11,20 +11,6 @@
 #include "base/text.h"
 #include "db_private.h"
 
-static void *rows_new(int count, size_t size, struct err *err)
-{
-    void *rows = calloc((size_t)count + 1, size);
-    if (rows == NULL) {
-        (void)err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for %d rows", count);
-    }
-    return rows;
-}
-
-static void copy(char *ret_text, size_t size, const char *text)
-{
-    (void)text_copy(ret_text, size, text == NULL ? "" : text);
-}
-
 /* ---- Flow --------------------------------------------------------------------------------------------------- */
 
 static const struct db_statement READ_FLOW = {
@@ -75,7 +61,7 @@ bool db_status_lanes(struct db *db, struct db_status_lane **ret_lanes, size_t *r
     if (!db_exec(db, &LIST_LANES, NULL, &result, err)) {
         return false;
     }
-    struct db_status_lane *lanes = rows_new(db_result_rows(result), sizeof *lanes, err);
+    struct db_status_lane *lanes = db_rows_new(db_result_rows(result), sizeof *lanes, err);
     if (lanes == NULL) {
         return false;
     }
@@ -89,7 +75,7 @@ bool db_status_lanes(struct db *db, struct db_status_lane **ret_lanes, size_t *r
             .starts = db_get_int4(result, row, 6),
             .moved_age_us = db_get_int8(result, row, 7),
         };
-        copy(lanes[row].owner, sizeof lanes[row].owner, db_get_text_or_null(result, row, 1));
+        db_copy_text(result, row, 1, lanes[row].owner, sizeof lanes[row].owner);
     }
     *ret_lanes = lanes;
     *ret_count = (size_t)db_result_rows(result);
@@ -112,16 +98,16 @@ bool db_status_partitions(struct db *db, struct db_status_partition **ret_partit
     if (!db_exec(db, &LIST_PARTITIONS, NULL, &result, err)) {
         return false;
     }
-    struct db_status_partition *partitions = rows_new(db_result_rows(result), sizeof *partitions, err);
+    struct db_status_partition *partitions = db_rows_new(db_result_rows(result), sizeof *partitions, err);
     if (partitions == NULL) {
         return false;
     }
     for (int row = 0; row < db_result_rows(result); row++) {
         struct db_status_partition *partition = &partitions[row];
-        copy(partition->consumer, sizeof partition->consumer, db_get_text(result, row, 0));
-        copy(partition->scope, sizeof partition->scope, db_get_text(result, row, 1));
-        copy(partition->topic, sizeof partition->topic, db_get_text(result, row, 2));
-        copy(partition->owner, sizeof partition->owner, db_get_text(result, row, 4));
+        db_copy_text(result, row, 0, partition->consumer, sizeof partition->consumer);
+        db_copy_text(result, row, 1, partition->scope, sizeof partition->scope);
+        db_copy_text(result, row, 2, partition->topic, sizeof partition->topic);
+        db_copy_text(result, row, 4, partition->owner, sizeof partition->owner);
         partition->partition = db_get_int4(result, row, 3);
         partition->next_offset = db_get_int8(result, row, 5);
         partition->moved_age_us = db_get_int8(result, row, 6);
@@ -154,13 +140,13 @@ bool db_status_inboxes(struct db *db, struct db_status_inbox **ret_inboxes, size
     if (!db_exec(db, &LIST_INBOXES, NULL, &result, err)) {
         return false;
     }
-    struct db_status_inbox *inboxes = rows_new(db_result_rows(result), sizeof *inboxes, err);
+    struct db_status_inbox *inboxes = db_rows_new(db_result_rows(result), sizeof *inboxes, err);
     if (inboxes == NULL) {
         return false;
     }
     for (int row = 0; row < db_result_rows(result); row++) {
-        copy(inboxes[row].consumer, sizeof inboxes[row].consumer, db_get_text(result, row, 0));
-        copy(inboxes[row].scope, sizeof inboxes[row].scope, db_get_text(result, row, 1));
+        db_copy_text(result, row, 0, inboxes[row].consumer, sizeof inboxes[row].consumer);
+        db_copy_text(result, row, 1, inboxes[row].scope, sizeof inboxes[row].scope);
         inboxes[row].completed_count = db_get_int8(result, row, 2);
         inboxes[row].failed_count = db_get_int8(result, row, 3);
         inboxes[row].claimed_count = db_get_int8(result, row, 4);

@@ -11,20 +11,6 @@
 #include "db/db_status.h"
 #include "db_private.h"
 
-static void *rows_new(int count, size_t size, struct err *err)
-{
-    void *rows = calloc((size_t)count + 1, size);
-    if (rows == NULL) {
-        (void)err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for %d rows", count);
-    }
-    return rows;
-}
-
-static void copy(char *ret_text, size_t size, const char *text)
-{
-    (void)text_copy(ret_text, size, text == NULL ? "" : text);
-}
-
 static void copy_uuid(char ret_text[UUID_TEXT_SIZE], const unsigned char *bytes)
 {
     struct uuid uuid;
@@ -79,25 +65,25 @@ static void read_event(const PGresult *result, int row, struct db_status_event *
     event->time_us = db_get_timestamptz(result, row, 7);
     event->value_size = db_get_int4(result, row, 8);
     copy_uuid(event->event_id, db_get_uuid(result, row, 0));
-    copy(event->tenant, sizeof event->tenant, db_get_text(result, row, 3));
-    copy(event->topic, sizeof event->topic, db_get_text(result, row, 4));
-    copy(event->key, sizeof event->key, db_get_text(result, row, 5));
-    copy(event->type, sizeof event->type, db_get_text(result, row, 6));
-    copy(event->status, sizeof event->status, db_get_text(result, row, 9));
+    db_copy_text(result, row, 3, event->tenant, sizeof event->tenant);
+    db_copy_text(result, row, 4, event->topic, sizeof event->topic);
+    db_copy_text(result, row, 5, event->key, sizeof event->key);
+    db_copy_text(result, row, 6, event->type, sizeof event->type);
+    db_copy_text(result, row, 9, event->status, sizeof event->status);
     event->has_place = !db_is_null(result, row, 10);
     if (event->has_place) {
         event->partition = db_get_int4(result, row, 10);
         event->offset = db_is_null(result, row, 11) ? -1 : db_get_int8(result, row, 11);
         event->settled_at_us = db_get_timestamptz(result, row, 12);
     }
-    copy(event->deferred_state, sizeof event->deferred_state, db_get_text_or_null(result, row, 13));
-    copy(event->reason_code, sizeof event->reason_code, db_get_text_or_null(result, row, 14));
-    copy(event->reason, sizeof event->reason, db_get_text_or_null(result, row, 15));
+    db_copy_text(result, row, 13, event->deferred_state, sizeof event->deferred_state);
+    db_copy_text(result, row, 14, event->reason_code, sizeof event->reason_code);
+    db_copy_text(result, row, 15, event->reason, sizeof event->reason);
 }
 
 static bool read_events(const PGresult *result, struct db_status_event **ret_events, size_t *ret_count, struct err *err)
 {
-    struct db_status_event *events = rows_new(db_result_rows(result), sizeof *events, err);
+    struct db_status_event *events = db_rows_new(db_result_rows(result), sizeof *events, err);
     if (events == NULL) {
         return false;
     }
@@ -179,9 +165,9 @@ bool db_status_event_submission(struct db *db, const struct db_status_event *eve
             .submitted_at_us = db_get_timestamptz(result, 0, 3),
             .document_count = db_get_int8(result, 0, 4),
         };
-        copy(submission.tenant, sizeof submission.tenant, db_get_text(result, 0, 0));
+        db_copy_text(result, 0, 0, submission.tenant, sizeof submission.tenant);
         copy_uuid(submission.request_id, db_get_uuid(result, 0, 1));
-        copy(submission.type, sizeof submission.type, db_get_text(result, 0, 2));
+        db_copy_text(result, 0, 2, submission.type, sizeof submission.type);
         *ret_submission = submission;
         *ret_found = true;
     }
@@ -222,15 +208,15 @@ static const struct db_statement LIST_DELIVERIES = {
 
 static void read_delivery(const PGresult *result, int row, struct db_status_delivery *delivery)
 {
-    copy(delivery->consumer, sizeof delivery->consumer, db_get_text(result, row, 0));
-    copy(delivery->scope, sizeof delivery->scope, db_get_text(result, row, 1));
-    copy(delivery->status, sizeof delivery->status, db_get_text(result, row, 2));
+    db_copy_text(result, row, 0, delivery->consumer, sizeof delivery->consumer);
+    db_copy_text(result, row, 1, delivery->scope, sizeof delivery->scope);
+    db_copy_text(result, row, 2, delivery->status, sizeof delivery->status);
     delivery->at_us = db_get_timestamptz(result, row, 3);
-    copy(delivery->topic, sizeof delivery->topic, db_get_text_or_null(result, row, 4));
+    db_copy_text(result, row, 4, delivery->topic, sizeof delivery->topic);
     delivery->partition = db_is_null(result, row, 5) ? -1 : db_get_int4(result, row, 5);
     delivery->offset = db_is_null(result, row, 6) ? -1 : db_get_int8(result, row, 6);
-    copy(delivery->reason_code, sizeof delivery->reason_code, db_get_text_or_null(result, row, 7));
-    copy(delivery->reason, sizeof delivery->reason, db_get_text_or_null(result, row, 8));
+    db_copy_text(result, row, 7, delivery->reason_code, sizeof delivery->reason_code);
+    db_copy_text(result, row, 8, delivery->reason, sizeof delivery->reason);
 }
 
 bool db_status_event_deliveries(struct db *db, const char *event_id, const struct db_status_event *event,
@@ -248,7 +234,7 @@ bool db_status_event_deliveries(struct db *db, const char *event_id, const struc
     if (!is_uuid || !db_exec(db, &LIST_DELIVERIES, &params, &result, err)) {
         return false;
     }
-    struct db_status_delivery *deliveries = rows_new(db_result_rows(result), sizeof *deliveries, err);
+    struct db_status_delivery *deliveries = db_rows_new(db_result_rows(result), sizeof *deliveries, err);
     if (deliveries == NULL) {
         return false;
     }

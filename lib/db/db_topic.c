@@ -10,15 +10,6 @@
 #include "base/text.h"
 #include "db_private.h"
 
-static void *rows_new(size_t count, size_t size, struct err *err)
-{
-    void *rows = calloc(count + 1, size);
-    if (rows == NULL) {
-        (void)err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for %zu rows", count);
-    }
-    return rows;
-}
-
 /* ---- Topics ------------------------------------------------------------------------------------------------- */
 
 /* Gives what happened: inserted, changed or nothing. The old limit comes from the statement's snapshot. */
@@ -72,12 +63,12 @@ bool db_topic_list(struct db *db, struct db_topic **ret_topics, size_t *ret_coun
         return false;
     }
     size_t count = (size_t)db_result_rows(result);
-    struct db_topic *topics = rows_new(count, sizeof *topics, err);
+    struct db_topic *topics = db_rows_new(db_result_rows(result), sizeof *topics, err);
     if (topics == NULL) {
         return false;
     }
     for (int row = 0; row < db_result_rows(result); row++) {
-        (void)text_copy(topics[row].topic, sizeof topics[row].topic, db_get_text(result, row, 0));
+        db_copy_text(result, row, 0, topics[row].topic, sizeof topics[row].topic);
         topics[row].event_bytes_max = db_get_int4(result, row, 1);
         topics[row].in_flight_per_key = db_get_int4(result, row, 2);
         topics[row].created_at_us = db_get_timestamptz(result, row, 3);
@@ -142,15 +133,14 @@ bool db_topic_route_list(struct db *db, struct db_topic_route **ret_routes, size
         return false;
     }
     size_t count = (size_t)db_result_rows(result);
-    struct db_topic_route *routes = rows_new(count, sizeof *routes, err);
+    struct db_topic_route *routes = db_rows_new(db_result_rows(result), sizeof *routes, err);
     if (routes == NULL) {
         return false;
     }
     for (int row = 0; row < db_result_rows(result); row++) {
-        const char *dataschema = db_get_text_or_null(result, row, 2);
-        (void)text_copy(routes[row].type, sizeof routes[row].type, db_get_text(result, row, 0));
-        (void)text_copy(routes[row].topic, sizeof routes[row].topic, db_get_text(result, row, 1));
-        (void)text_copy(routes[row].dataschema, sizeof routes[row].dataschema, dataschema == NULL ? "" : dataschema);
+        db_copy_text(result, row, 0, routes[row].type, sizeof routes[row].type);
+        db_copy_text(result, row, 1, routes[row].topic, sizeof routes[row].topic);
+        db_copy_text(result, row, 2, routes[row].dataschema, sizeof routes[row].dataschema);
         routes[row].created_at_us = db_get_timestamptz(result, row, 3);
     }
     *ret_routes = routes;
