@@ -6,9 +6,7 @@
 #include "db/db_status.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
-#include "base/text.h"
 #include "db_private.h"
 
 /* ---- Flow --------------------------------------------------------------------------------------------------- */

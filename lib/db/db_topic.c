@@ -5,9 +5,7 @@
 #include "db/db_topic.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
-#include "base/text.h"
 #include "db_private.h"
 
 /* ---- Topics ------------------------------------------------------------------------------------------------- */
