@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/text.h"
 #include "http/health.h"
@@ -15,6 +16,16 @@
 #include "producer_routes.h"
 
 #define DRAIN_MS 20000
+
+/* Each connection is a descriptor; the usual soft limit of 1 024 is for programs that use select(). */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
 
 static bool open_server(struct producer *producer, struct err *err)
 {
@@ -56,6 +67,7 @@ static bool open_parts(struct producer *producer, struct err *err)
         return err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for the producer");
     }
     health_set_unready(producer->health, "database", "not connected yet");
+    health_set_unready(producer->health, "partitions", "not looked at yet");
     const struct producer_batch_options batch = {.settings = producer->settings,
                                                  .public_url = producer->public_url,
                                                  .hint = producer->hint,
@@ -78,6 +90,7 @@ struct producer *producer_open(const struct producer_settings *settings, struct 
         return NULL;
     }
     producer->settings = settings;
+    raise_file_limit();
     if (!make_url(producer, err) || !open_parts(producer, err)) {
         producer_close(&producer);
     }

@@ -372,6 +372,7 @@ static void run_worker(void *context)
     struct producer_entry *entries[ITEM_COUNT_MAX];
     struct producer_item *items[ITEM_COUNT_MAX];
     producer_connection_check(&worker->connection);
+    producer_connection_keep_partitions(&worker->connection);
     while (!producer_queue_is_over(worker->queue)) {
         size_t count = producer_queue_take(worker->queue, entries, worker->item_count_max, IDLE_WAIT_MS);
         for (size_t i = 0; i < count; i++) {
@@ -383,6 +384,7 @@ static void run_worker(void *context)
         } else {
             producer_connection_check(&worker->connection);
         }
+        producer_connection_keep_partitions(&worker->connection);
     }
     producer_connection_done(&worker->connection);
 }

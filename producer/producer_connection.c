@@ -9,11 +9,13 @@
 #include "base/log.h"
 #include "base/rand.h"
 #include "db/db_migrate.h"
+#include "db/db_partition.h"
 #include "http/health.h"
 
 #define RETRY_FIRST_MS 100
 #define RETRY_MAX_MS 2000
 #define CHECK_AFTER_MS 1000
+#define PARTITIONS_EVERY_MS 60000
 #define CONNECT_TIMEOUT_MS 5000
 #define ANSWER_TIMEOUT_MS 15000
 
@@ -94,6 +96,32 @@ struct db *producer_connection_get(struct producer_connection *connection, struc
     backoff_fail(&connection->backoff);
     err_set(err, ERR_TRANSIENT, "database_unavailable", "the database is not available");
     return NULL;
+}
+
+void producer_connection_keep_partitions(struct producer_connection *connection)
+{
+    int64_t now_ms = clock_monotonic_ms();
+    if (!connection->tells_health || now_ms < connection->partitions_at_ms || connection->db == NULL ||
+        !db_is_usable(connection->db)) {
+        return;
+    }
+    int made = 0;
+    int64_t ids_ahead = 0;
+    int64_t ids_a_day = 0;
+    struct err err = ERR_INIT;
+    connection->partitions_at_ms = now_ms + PARTITIONS_EVERY_MS;
+    if (!db_partition_make(connection->db, &made, &ids_ahead, &ids_a_day, &err)) {
+        log_warning("producer.partitions_failed", LOG_FIELDS(LOG_ERR(&err)), "%s; trying again in a minute", err.text);
+    } else if (ids_ahead < ids_a_day) {
+        health_set_unready(connection->health, "partitions", "%lld ids are left, a day takes %lld",
+                           (long long)ids_ahead, (long long)ids_a_day);
+    } else {
+        health_set_ready(connection->health, "partitions");
+    }
+    if (made > 0) {
+        log_info("producer.partitions_made", LOG_FIELDS(LOG_INT("count", made)), "%lld ids are ahead",
+                 (long long)ids_ahead);
+    }
 }
 
 void producer_connection_check(struct producer_connection *connection)

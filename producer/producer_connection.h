@@ -25,6 +25,7 @@ struct producer_connection {
     struct backoff backoff;
     int64_t retry_at_ms;
     int64_t used_ms;
+    int64_t partitions_at_ms; /* When to look next whether the outbox needs partitions. */
     bool was_down;
 };
 
@@ -35,6 +36,10 @@ void producer_connection_done(struct producer_connection *connection);
 /* The connection, opened or opened again if it is time for that; NULL with a transient err while the database is away
  * or not of our version. Blocks for a connect at most. */
 struct db *producer_connection_get(struct producer_connection *connection, struct err *err);
+
+/* Once a minute, by the one that tells health: makes partitions of the outbox ahead, and readiness fails a day before
+ * they run out. */
+void producer_connection_keep_partitions(struct producer_connection *connection);
 
 /* When there is nothing to do: finds out that the database went away, before a caller does. */
 void producer_connection_check(struct producer_connection *connection);

@@ -56,6 +56,7 @@ struct producer_item {
     struct uuid event_id;
     int64_t now_us;
     bool is_in_doubt;
+    int64_t doubt_since_ms;
     int attempt; /* That failed. */
     int busy_count;
     int64_t started_ms;

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import socket
+import subprocess
 import time
 
 from producer_fixture import (ADMIN, Database, Producer, Proxy, case, in_parallel, main, new_id, receive)
@@ -789,7 +790,6 @@ def _(world):
 
 @case("D8", "a rival that holds a request holds up nobody else, and costs the waiter no connection")
 def _(world):
-    import subprocess
     name = world.producer.create()
     rival = subprocess.Popen(["psql", "-X", "-q", "-d", world.db.admin], stdin=subprocess.PIPE,
                              stdout=subprocess.DEVNULL, text=True)
@@ -817,7 +817,6 @@ def _(world):
 
 @case("D8", "a request that stays held is 503 in the end")
 def _(world):
-    import subprocess
     name = world.producer.create()
     rival = subprocess.Popen(["psql", "-X", "-q", "-d", world.db.admin], stdin=subprocess.PIPE,
                              stdout=subprocess.DEVNULL, text=True)
@@ -831,10 +830,29 @@ def _(world):
         rival.wait()
 
 
+@case("", "help, version and mistakes in the settings")
+def _(world):
+    def call(*arguments):
+        done = subprocess.run([f"{world.bin_dir}/onceward-producer", *arguments], capture_output=True, text=True,
+                              check=False, env={}, timeout=20)
+        return done.returncode, done.stdout, done.stderr
+    assert call("--help")[0] == 0 and "--public-url" in call("--help")[1]
+    assert call("--version")[0] == 0 and call("--database=x", "--check")[0] == 0
+    assert call("--nonsense")[0] == 2
+    code, _, errors = call("--tenant=a/b", "--batchers=0", "--public-url=ftp://x/", "--relay-hints=x", "--database=x")
+    assert code == 2 and all(name in errors for name in ("batchers",)), errors
+    code, _, errors = call("--tenant=a/b", "--public-url=ftp://x/", "--relay-hints=x", "--database=x")
+    assert code == 2 and all(name in errors for name in ("tenant", "public_url", "relay_hints")), errors
+    code, _, errors = call("--database=x", f"--listen=127.0.0.1:{world.producer.port}")
+    assert code == 1 and "listen" in errors, errors
+
+
 @case("E1", "/livez, /readyz, /metrics and / are on the same port")
 def _(world):
     assert world.producer.get("/livez").json["status"] == "alive"
-    assert world.producer.get("/readyz").json["conditions"] == [{"name": "database", "ready": True}]
+    conditions = world.producer.get("/readyz").json["conditions"]
+    assert {row["name"] for row in conditions} == {"database", "partitions"}, conditions
+    assert all(row["ready"] for row in conditions), conditions
     answer = world.producer.get("/metrics")
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     text = answer.body.decode()
@@ -842,6 +860,35 @@ def _(world):
                  'onceward_producer_batch_items_bucket{le="256"}', "onceward_ready 1"):
         assert line in text, line
     assert "POST /requests/{id}/submit" in world.producer.get("/").json["routes"]
+
+
+@case("E1", "partitions of the outbox are made ahead, and readiness fails before they run out")
+def _(world):
+    db = Database(world.bin_dir)
+    db.sql("SELECT setval('onceward.outbox_id_seq', (SELECT max(end_id) - 1000 FROM onceward.outbox_partitions))")
+    before = db.count("outbox_partitions")
+    producer = Producer(world.bin_dir, db.role())
+    try:
+        until = time.monotonic() + 10
+        while db.count("outbox_partitions") == before and time.monotonic() < until:
+            time.sleep(0.05)
+        assert db.count("outbox_partitions") > before
+        assert producer.post("/submissions", {"type": "demo"}).status == 201
+    finally:
+        producer.stop()
+    db.sql("REVOKE EXECUTE ON FUNCTION onceward.outbox_make_partitions() FROM onceward_producer;"
+           "CREATE OR REPLACE FUNCTION onceward.outbox_make_partitions() RETURNS integer LANGUAGE sql AS 'SELECT 0';"
+           "GRANT EXECUTE ON FUNCTION onceward.outbox_make_partitions() TO onceward_producer;"
+           "SELECT setval('onceward.outbox_id_seq', (SELECT max(end_id) - 1000 FROM onceward.outbox_partitions))")
+    producer = Producer(world.bin_dir, db.role(), wait=False)
+    try:
+        until = time.monotonic() + 10
+        while b'"partitions","ready":false' not in producer.get("/readyz").body and time.monotonic() < until:
+            time.sleep(0.05)
+        assert producer.get("/readyz").status == 503
+    finally:
+        producer.stop()
+        db.drop()
 
 
 @case("E2", "random bytes and cut requests do not end it")

@@ -99,7 +99,7 @@ class Producer:
         flags.update(settings)
         arguments = [f"{bin_dir}/onceward-producer"]
         arguments += [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
-        self.process = subprocess.Popen(arguments, env={"ASAN_OPTIONS": "abort_on_error=0"}, stderr=subprocess.PIPE,
+        self.process = subprocess.Popen(arguments, env={name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}, stderr=subprocess.PIPE,
                                         text=True)
         self.log = []
         threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True).start()
