@@ -12,6 +12,7 @@
 #include "db/db_lane.h"
 #include "db/db_lease.h"
 #include "fake_publisher.h"
+#include "db_fixture.h"
 #include "postgres_fixture.h"
 #include "relay.h"
 
@@ -24,17 +25,6 @@ struct fence {
     struct db_lane_owner rival;
     struct db_lane_row slept_at; /* The row that the sleeper takes for the last. */
 };
-
-static struct db *open_db(struct postgres_fixture *fixture)
-{
-    struct db_settings settings = DB_SETTINGS_INIT;
-    settings.conninfo = postgres_fixture_conninfo_as(fixture, "onceward_relay");
-    struct err err = ERR_INIT;
-    struct db *db = db_open(&settings, &err);
-    assert_string_equal(err.text, "");
-    assert_non_null(db);
-    return db;
-}
 
 static struct db_lane_row take(struct db *db, const struct db_lane_owner *owner)
 {
@@ -76,7 +66,7 @@ static int setup(void **state)
     struct fence *fence = calloc(1, sizeof *fence);
     fence->fixture = postgres_fixture_new();
     assert_non_null(fence->fixture);
-    fence->db = open_db(fence->fixture);
+    fence->db = db_fixture_open(postgres_fixture_conninfo_as(fence->fixture, "onceward_relay"));
     fence->sleeper =
         (struct db_lane_owner){.relay = "sleeper", .incarnation = uuid_v7_new(clock_realtime_ms()), .lease_ms = 10000};
     fence->rival =

@@ -11,65 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "db_private.h"
-#include "postgres_fixture.h"
-
-struct fixture {
-    struct db *db;
-    struct db_settings settings;
-};
-
-static struct postgres_fixture *postgres;
-
-static const char *conninfo(void)
-{
-    return postgres_fixture_conninfo(postgres);
-}
-
-static int setup_group(void **state)
-{
-    (void)state;
-    postgres = postgres_fixture_new_empty();
-    return postgres == NULL ? -1 : 0;
-}
-
-static int teardown_group(void **state)
-{
-    (void)state;
-    postgres_fixture_free(&postgres);
-    return 0;
-}
-
-static int setup(void **state)
-{
-    static struct fixture fixture;
-    fixture = (struct fixture){.settings = DB_SETTINGS_INIT};
-    fixture.settings.conninfo = conninfo();
-    fixture.settings.application_name = "test_db";
-    fixture.settings.is_pooled = *state != NULL && strcmp(*state, "pooled") == 0;
-    struct err err = ERR_INIT;
-    fixture.db = db_open(&fixture.settings, &err);
-    if (fixture.db == NULL) {
-        fail_msg("%s: %s", err.code, err.text);
-    }
-    *state = &fixture;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *fixture = *state;
-    db_close(&fixture->db);
-    assert_null(fixture->db);
-    return 0;
-}
-
-static void assert_ok(bool ok, const struct err *err)
-{
-    if (!ok) {
-        fail_msg("%s %s: %s", err_kind_name(err->kind), err->code, err->text);
-    }
-}
+#include "session_fixture.h"
 
 static int64_t now_ms(void)
 {
@@ -474,12 +416,7 @@ static void test_db_open_names_what_is_wrong(void **state)
     }
 }
 
-#define ON_DB(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 #define ON_TABLE(test) cmocka_unit_test_setup_teardown(test, setup_table, teardown_table)
-#define POOLED(test, setup_it, teardown_it)                                                                            \
-    {                                                                                                                  \
-#test " (pooled)", test, setup_it, teardown_it, "pooled"                                                       \
-    }
 
 int main(void)
 {

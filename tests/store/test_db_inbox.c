@@ -13,6 +13,7 @@
 #include "db/db_inbox.h"
 #include "db/db_sink.h"
 #include "db/db_tx.h"
+#include "db_fixture.h"
 #include "postgres_fixture.h"
 
 struct store {
@@ -22,16 +23,6 @@ struct store {
     int32_t scope_id;
 };
 
-static struct db *open_db(struct store *store)
-{
-    struct db_settings settings = DB_SETTINGS_INIT;
-    settings.conninfo = postgres_fixture_conninfo_as(store->postgres, "onceward_consumer");
-    struct err err = ERR_INIT;
-    struct db *db = db_open(&settings, &err);
-    assert_non_null(db);
-    return db;
-}
-
 static int setup(void **state)
 {
     struct store *store = calloc(1, sizeof *store);
@@ -39,8 +30,8 @@ static int setup(void **state)
     *state = store;
     store->postgres = postgres_fixture_new();
     assert_non_null(store->postgres);
-    store->db = open_db(store);
-    store->rival = open_db(store);
+    store->db = db_fixture_open(postgres_fixture_conninfo_as(store->postgres, "onceward_consumer"));
+    store->rival = db_fixture_open(postgres_fixture_conninfo_as(store->postgres, "onceward_consumer"));
     struct err err = ERR_INIT;
     assert_true(db_inbox_scope(store->db, "c", "live", &store->scope_id, &err));
     return 0;
@@ -271,7 +262,7 @@ static void test_db_sink_tells_whose_fault_it_is(void **state)
 {
     const struct verdict_case *row = *state;
     struct err err = ERR_INIT;
-    struct db *sink_db = open_db(shared);
+    struct db *sink_db = db_fixture_open(postgres_fixture_conninfo_as(shared->postgres, "onceward_consumer"));
     struct db_sink *sink = db_sink_new(row->statement, &err);
     const struct event event = {.event_id = "1", .value = {"{\"n\":\"x\"}", 9}};
     const struct db_sink_event sink_event = {.event = &event};

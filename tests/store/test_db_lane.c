@@ -12,6 +12,7 @@
 #include "db/db.h"
 #include "db/db_lane.h"
 #include "db/db_lease.h"
+#include "db_fixture.h"
 #include "postgres_fixture.h"
 
 struct store {
@@ -31,11 +32,8 @@ static int setup(void **state)
     struct store *store = calloc(1, sizeof *store);
     store->fixture = postgres_fixture_new();
     assert_non_null(store->fixture);
-    struct db_settings settings = DB_SETTINGS_INIT;
     struct err err = ERR_INIT;
-    settings.conninfo = postgres_fixture_conninfo_as(store->fixture, "onceward_relay");
-    store->db = db_open(&settings, &err);
-    assert_non_null(store->db);
+    store->db = db_fixture_open(postgres_fixture_conninfo_as(store->fixture, "onceward_relay"));
     store->one = owner_of("one");
     store->two = owner_of("two");
     assert_true(db_lease_register(store->db, &store->one, &err));

@@ -11,6 +11,7 @@
 
 #include "db/db.h"
 #include "db/db_migrate.h"
+#include "db_fixture.h"
 #include "postgres_fixture.h"
 
 #define RACER_COUNT 4
@@ -20,13 +21,6 @@ struct fixture {
     struct db *db;
 };
 
-static void assert_ok(bool ok, const struct err *err)
-{
-    if (!ok) {
-        fail_msg("%s %s: %s", err_kind_name(err->kind), err->code, err->text);
-    }
-}
-
 static struct db *open_db(const char *conninfo)
 {
     struct db_settings settings = DB_SETTINGS_INIT;
@@ -34,12 +28,7 @@ static struct db *open_db(const char *conninfo)
     settings.lock_timeout_ms = 30000;
     settings.statement_timeout_ms = 30000;
     settings.answer_timeout_ms = 40000;
-    struct err err = ERR_INIT;
-    struct db *db = db_open(&settings, &err);
-    if (db == NULL) {
-        print_error("%s: %s\n", err.code, err.text);
-    }
-    return db;
+    return db_fixture_open_with(&settings);
 }
 
 static int setup(void **state)

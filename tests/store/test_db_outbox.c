@@ -11,6 +11,7 @@
 #include "db/db.h"
 #include "db/db_outbox.h"
 #include "db/db_partition.h"
+#include "db_fixture.h"
 #include "postgres_fixture.h"
 
 #include <libpq-fe.h>
@@ -28,11 +29,7 @@ static int setup(void **state)
     struct store *store = calloc(1, sizeof *store);
     store->fixture = postgres_fixture_new();
     assert_non_null(store->fixture);
-    struct db_settings settings = DB_SETTINGS_INIT;
-    struct err err = ERR_INIT;
-    settings.conninfo = postgres_fixture_conninfo_as(store->fixture, "onceward_relay");
-    store->db = db_open(&settings, &err);
-    assert_non_null(store->db);
+    store->db = db_fixture_open(postgres_fixture_conninfo_as(store->fixture, "onceward_relay"));
     store->writer = PQconnectdb(postgres_fixture_conninfo(store->fixture));
     *state = store;
     return 0;

@@ -8,65 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db_private.h"
-#include "postgres_fixture.h"
-
-struct fixture {
-    struct db *db;
-    struct db_settings settings;
-};
-
-static struct postgres_fixture *postgres;
-
-static const char *conninfo(void)
-{
-    return postgres_fixture_conninfo(postgres);
-}
-
-static int setup_group(void **state)
-{
-    (void)state;
-    postgres = postgres_fixture_new_empty();
-    return postgres == NULL ? -1 : 0;
-}
-
-static int teardown_group(void **state)
-{
-    (void)state;
-    postgres_fixture_free(&postgres);
-    return 0;
-}
-
-static int setup(void **state)
-{
-    static struct fixture fixture;
-    fixture = (struct fixture){.settings = DB_SETTINGS_INIT};
-    fixture.settings.conninfo = conninfo();
-    fixture.settings.application_name = "test_db";
-    fixture.settings.is_pooled = *state != NULL && strcmp(*state, "pooled") == 0;
-    struct err err = ERR_INIT;
-    fixture.db = db_open(&fixture.settings, &err);
-    if (fixture.db == NULL) {
-        fail_msg("%s: %s", err.code, err.text);
-    }
-    *state = &fixture;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *fixture = *state;
-    db_close(&fixture->db);
-    assert_null(fixture->db);
-    return 0;
-}
-
-static void assert_ok(bool ok, const struct err *err)
-{
-    if (!ok) {
-        fail_msg("%s %s: %s", err_kind_name(err->kind), err->code, err->text);
-    }
-}
+#include "session_fixture.h"
 
 static const struct db_statement ECHO = {
     .sql = "SELECT $1::bool, $2::int2, $3::int4, $4::int8, $5::float8, $6::xid8, $7::uuid, $8::timestamptz, $9::bytea,"
@@ -171,18 +113,15 @@ static void test_db_exec_refuses_text_with_nul(void **state)
     assert_true(db_is_usable(fixture->db));
 }
 
-#define ON_DB(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define POOLED(test)                                                                                                   \
-    {                                                                                                                  \
-#test " (pooled)", test, setup, teardown, "pooled"                                                             \
-    }
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_DB(test_db_exec_carries_every_type_both_ways), ON_DB(test_db_exec_carries_arrays_with_nulls),
-        ON_DB(test_db_exec_refuses_text_with_nul),        POOLED(test_db_exec_carries_every_type_both_ways),
-        POOLED(test_db_exec_carries_arrays_with_nulls),   POOLED(test_db_exec_refuses_text_with_nul),
+        ON_DB(test_db_exec_carries_every_type_both_ways),
+        ON_DB(test_db_exec_carries_arrays_with_nulls),
+        ON_DB(test_db_exec_refuses_text_with_nul),
+        POOLED(test_db_exec_carries_every_type_both_ways, setup, teardown),
+        POOLED(test_db_exec_carries_arrays_with_nulls, setup, teardown),
+        POOLED(test_db_exec_refuses_text_with_nul, setup, teardown),
     };
     return cmocka_run_group_tests_name("test_db_params", tests, setup_group, teardown_group);
 }

@@ -12,6 +12,7 @@
 #include "db/db_progress.h"
 #include "db/db_tx.h"
 #include "db_private.h"
+#include "db_fixture.h"
 #include "postgres_fixture.h"
 
 #define CLUSTER "cluster-1"
@@ -32,11 +33,7 @@ static int group_setup(void **state)
     (void)state;
     postgres = postgres_fixture_new();
     assert_non_null(postgres);
-    struct db_settings settings = DB_SETTINGS_INIT;
-    settings.conninfo = postgres_fixture_conninfo_as(postgres, "onceward_consumer");
-    struct err err = ERR_INIT;
-    db = db_open(&settings, &err);
-    assert_non_null(db);
+    db = db_fixture_open(postgres_fixture_conninfo_as(postgres, "onceward_consumer"));
     return 0;
 }
 

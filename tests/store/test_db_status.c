@@ -9,24 +9,13 @@
 
 #include "db_private.h"
 #include "db/db_status.h"
+#include "db_fixture.h"
 #include "postgres_fixture.h"
 
 struct fixture {
     struct postgres_fixture *postgres;
     struct db *db;
 };
-
-static struct db *open_db(const struct fixture *fixture)
-{
-    struct db_settings settings = DB_SETTINGS_INIT;
-    settings.conninfo = postgres_fixture_conninfo(fixture->postgres);
-    struct err err = ERR_INIT;
-    struct db *db = db_open(&settings, &err);
-    if (db == NULL) {
-        print_error("%s: %s\n", err.code, err.text);
-    }
-    return db;
-}
 
 static int setup(void **state)
 {
@@ -37,7 +26,7 @@ static int setup(void **state)
         return -1;
     }
     postgres_fixture_exec(fixture->postgres, "INSERT INTO onceward.topics (topic) VALUES ('t')");
-    fixture->db = open_db(fixture);
+    fixture->db = db_fixture_open(postgres_fixture_conninfo(fixture->postgres));
     return fixture->db == NULL ? -1 : 0;
 }
 
@@ -48,13 +37,6 @@ static int teardown(void **state)
     postgres_fixture_free(&fixture->postgres);
     free(fixture);
     return 0;
-}
-
-static void assert_ok(bool ok, const struct err *err)
-{
-    if (!ok) {
-        fail_msg("%s: %s", err->code, err->text);
-    }
 }
 
 #define PUBLISH "SELECT onceward.publish('t', 'one key', 'x', '{}')"
@@ -118,7 +100,7 @@ static void test_db_status_sees_a_late_committer(void **state)
 {
     struct fixture *fixture = *state;
     struct err err = ERR_INIT;
-    struct db *late = open_db(fixture);
+    struct db *late = db_fixture_open(postgres_fixture_conninfo(fixture->postgres));
     assert_non_null(late);
     struct db_tx *tx = NULL;
     assert_ok(db_tx_begin(late, &tx, &err), &err);

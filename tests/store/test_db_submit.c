@@ -12,6 +12,7 @@
 #include "db/db.h"
 #include "db/db_request.h"
 #include "db/db_submit.h"
+#include "db_fixture.h"
 #include "postgres_fixture.h"
 
 #define TENANT "default"
@@ -24,18 +25,6 @@ struct fixture {
 
 static const unsigned char hash[DB_SHA256_SIZE] = {1, 2, 3};
 
-static struct db *open_db(struct fixture *fixture)
-{
-    struct db_settings settings = DB_SETTINGS_INIT;
-    struct err err = ERR_INIT;
-    settings.conninfo = postgres_fixture_conninfo_as(fixture->postgres, "onceward_producer");
-    struct db *db = db_open(&settings, &err);
-    if (db == NULL) {
-        fail_msg("%s: %s", err.code, err.text);
-    }
-    return db;
-}
-
 static int setup(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
@@ -43,8 +32,8 @@ static int setup(void **state)
     assert_non_null(fixture->postgres);
     postgres_fixture_exec(fixture->postgres, "INSERT INTO onceward.topics (topic, event_bytes_max) VALUES ('t', 5000);"
                                              "INSERT INTO onceward.routes VALUES ('demo', 't', 'schema:1')");
-    fixture->one = open_db(fixture);
-    fixture->two = open_db(fixture);
+    fixture->one = db_fixture_open(postgres_fixture_conninfo_as(fixture->postgres, "onceward_producer"));
+    fixture->two = db_fixture_open(postgres_fixture_conninfo_as(fixture->postgres, "onceward_producer"));
     *state = fixture;
     return 0;
 }

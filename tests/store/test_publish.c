@@ -9,20 +9,14 @@
 #include "base/uuid.h"
 #include "db_private.h"
 #include "domain/event.h"
+#include "db_fixture.h"
 #include "postgres_fixture.h"
 
 static struct postgres_fixture *postgres;
 
 static struct db *open_publisher(void)
 {
-    struct db_settings settings = DB_SETTINGS_INIT;
-    settings.conninfo = postgres_fixture_conninfo_as(postgres, "onceward_publisher");
-    struct err err = ERR_INIT;
-    struct db *db = db_open(&settings, &err);
-    if (db == NULL) {
-        fail_msg("%s: %s", err.code, err.text);
-    }
-    return db;
+    return db_fixture_open(postgres_fixture_conninfo_as(postgres, "onceward_publisher"));
 }
 
 /* ---- Refusals ----------------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "db_private.h"
+#include "db_fixture.h"
 #include "postgres_fixture.h"
 
 #define ALLOWED ""
@@ -187,14 +188,8 @@ static struct postgres_fixture *postgres;
 static void test_roles(void **state)
 {
     const struct role_case *row = *state;
-    struct db_settings settings = DB_SETTINGS_INIT;
-    settings.conninfo = postgres_fixture_conninfo_as(postgres, row->role);
     struct err err = ERR_INIT;
-    struct db *db = db_open(&settings, &err);
-    if (db == NULL) {
-        fail_msg("%s: %s", err.code, err.text);
-        return;
-    }
+    struct db *db = db_fixture_open(postgres_fixture_conninfo_as(postgres, row->role));
     struct db_tx *tx = NULL;
     assert_true(db_tx_begin(db, &tx, &err));
     bool ok = db_exec_script(db, row->sql, &err);
