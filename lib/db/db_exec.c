@@ -321,12 +321,12 @@ static void flush_begin(struct db *db, struct flush *flush, bool with_begin, str
     }
 }
 
-bool db_exec_all(struct db *db, struct db_call *calls, size_t count, struct err *err)
+static bool run_calls(struct db *db, bool with_begin, struct db_call *calls, size_t count, struct err *err)
 {
     FLUSH(flush);
     DB_PARAMS(params);
     struct db_session_texts texts;
-    flush_begin(db, &flush, false, &texts, &params);
+    flush_begin(db, &flush, with_begin, &texts, &params);
     size_t first = flush.count;
     flush_add_calls(&flush, calls, count);
     if (!run(db, &flush, err)) {
@@ -334,6 +334,11 @@ bool db_exec_all(struct db *db, struct db_call *calls, size_t count, struct err 
     }
     hand_over(&flush, first, calls, count);
     return true;
+}
+
+bool db_exec_all(struct db *db, struct db_call *calls, size_t count, struct err *err)
+{
+    return run_calls(db, false, calls, count, err);
 }
 
 bool db_exec(struct db *db, const struct db_statement *statement, const struct db_params *params, PGresult **ret_result,
@@ -390,17 +395,10 @@ void db_exec_rollback(struct db *db)
 bool db_exec_begin(struct db *db, struct db_call *calls, size_t count, struct db_tx **ret_tx, struct err *err)
 {
     assert(!db->has_tx);
-    FLUSH(flush);
-    DB_PARAMS(params);
-    struct db_session_texts texts;
-    flush_begin(db, &flush, true, &texts, &params);
-    size_t first = flush.count;
-    flush_add_calls(&flush, calls, count);
-    if (!run(db, &flush, err)) {
+    if (!run_calls(db, true, calls, count, err)) {
         roll_back(db);
         return false;
     }
-    hand_over(&flush, first, calls, count);
     db->has_tx = true;
     db->tx.db = db;
     *ret_tx = &db->tx;
