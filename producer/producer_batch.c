@@ -26,7 +26,6 @@
 #include "producer_problem.h"
 
 #define ITEM_COUNT_MAX DB_SUBMIT_COUNT_MAX
-#define LARGE_SIZE 65536 /* From here on an item goes alone, over the connections for large ones. */
 #define IDLE_WAIT_MS 500
 #define ITEM_PATIENCE_MS 10000
 #define DOUBT_PATIENCE_MS 5000
@@ -59,6 +58,7 @@ struct producer_batch {
     struct metric *duplicates;
     struct metric *busy;
     struct metric *failures;
+    struct metric *waiting;
 };
 
 /* ---- one item leaves -------------------------------------------------------------------------------------------- */
@@ -366,6 +366,20 @@ static size_t arrange(struct worker *worker, struct producer_item **items, size_
     return kept;
 }
 
+/* Those whose bodies were too large for the server's thread are parsed here. */
+static size_t parse_items(struct worker *worker, struct producer_entry **entries, struct producer_item **items,
+                          size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        items[kept] = (struct producer_item *)entries[i];
+        if (producer_item_parsed(&items[kept], worker->batch->options.settings)) {
+            kept++;
+        }
+    }
+    return kept;
+}
+
 static void run_worker(void *context)
 {
     struct worker *worker = context;
@@ -375,10 +389,9 @@ static void run_worker(void *context)
     producer_connection_keep_partitions(&worker->connection);
     while (!producer_queue_is_over(worker->queue)) {
         size_t count = producer_queue_take(worker->queue, entries, worker->item_count_max, IDLE_WAIT_MS);
-        for (size_t i = 0; i < count; i++) {
-            items[i] = (struct producer_item *)entries[i];
-        }
-        count = arrange(worker, items, count);
+        count = arrange(worker, items, parse_items(worker, entries, items, count));
+        metric_set(worker->batch->waiting, (double)producer_queue_count(worker->batch->small) +
+                                               (double)producer_queue_count(worker->batch->large));
         if (count > 0) {
             run_batch(worker, items, count);
         } else {
@@ -424,6 +437,7 @@ static void make_metrics(struct producer_batch *batch)
     batch->duplicates = metrics_counter(metrics, "onceward_producer_submits_total", "Submits answered.", duplicate);
     batch->busy = metrics_counter(metrics, "onceward_producer_busy_total",
                                   "Times that a call was put back because another worked on its request.", NULL);
+    batch->waiting = metrics_gauge(metrics, "onceward_producer_waiting_calls", "Calls that wait for a batch.", NULL);
     batch->failures =
         metrics_counter(metrics, "onceward_producer_attempts_failed_total", "Attempts that did not commit.", NULL);
 }
@@ -458,7 +472,7 @@ struct producer_batch *producer_batch_new(const struct producer_batch_options *o
 
 void producer_batch_put(struct producer_batch *batch, struct producer_item *item)
 {
-    bool is_large = producer_item_size(item) > LARGE_SIZE;
+    bool is_large = item->parse != NULL || producer_item_size(item) > PRODUCER_LARGE_SIZE;
     if (!producer_queue_put(is_large ? batch->large : batch->small, &item->entry)) {
         refuse_item(item, producer_problem("too_busy"), "too many calls wait for the database");
     }

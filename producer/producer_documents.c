@@ -20,7 +20,6 @@ void producer_documents_add(void *context, struct http_exchange *exchange)
 {
     struct producer *producer = context;
     struct uuid id;
-    struct err err = ERR_INIT;
     if (!producer_routes_no_key(exchange) || !producer_routes_id(exchange, &id)) {
         return;
     }
@@ -30,12 +29,7 @@ void producer_documents_add(void *context, struct http_exchange *exchange)
         return;
     }
     item->request_id = id;
-    if (!producer_body_document(http_exchange_request(exchange), producer->settings, item, &err)) {
-        producer_item_free(&item);
-        producer_routes_refuse(exchange, &err, "application/json, */*");
-        return;
-    }
-    producer_batch_put(producer->batch, item);
+    producer_routes_write(producer, item, producer_body_document, "application/json, */*");
 }
 
 /* Whatever the bytes are, a browser must not run them in our name: they are served as an attachment. */

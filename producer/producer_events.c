@@ -109,7 +109,7 @@ void producer_events_run(void *context, struct http_exchange *exchange)
         return;
     }
     if (!producer_body_is_empty(http_exchange_request(exchange), &err)) {
-        producer_routes_refuse(exchange, &err, "application/json");
+        producer_problem_refuse(exchange, &err, "application/json");
         return;
     }
     struct producer_read *read = begin(producer, exchange, run_run);
@@ -199,7 +199,7 @@ void producer_events_list(void *context, struct http_exchange *exchange)
     if (!http_query_parse(http_exchange_request(exchange)->query, allowed, &query, &err) ||
         !parse_list(&query, read, &err)) {
         producer_read_free(&read);
-        producer_routes_refuse(exchange, &err, NULL);
+        producer_problem_refuse(exchange, &err, NULL);
         return;
     }
     producer_reader_put(producer->reader, read);
@@ -369,7 +369,7 @@ void producer_events_deliveries(void *context, struct http_exchange *exchange)
     if (!http_query_parse(http_exchange_request(exchange)->query, allowed, &query, &err) ||
         !parse_deliveries(&query, read, &err)) {
         producer_read_free(&read);
-        producer_routes_refuse(exchange, &err, NULL);
+        producer_problem_refuse(exchange, &err, NULL);
         return;
     }
     producer_reader_put(producer->reader, read);

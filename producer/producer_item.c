@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "http/http_problem.h"
 #include "http/http_server.h"
+#include "producer_problem.h"
 
 struct producer_item *producer_item_new(struct http_exchange *exchange, enum producer_item_kind kind,
                                         const char *tenant)
@@ -36,6 +37,20 @@ void producer_item_free(struct producer_item **itemp)
     free(item->documents);
     free(item->type);
     free(item);
+}
+
+bool producer_item_parsed(struct producer_item **itemp, const struct producer_settings *settings)
+{
+    struct producer_item *item = *itemp;
+    producer_item_parse *parse = item->parse;
+    struct err err = ERR_INIT;
+    item->parse = NULL;
+    if (parse == NULL || parse(http_exchange_request(item->exchange), settings, item, &err)) {
+        return true;
+    }
+    producer_problem_refuse(item->exchange, &err, item->accept);
+    producer_item_free(itemp);
+    return false;
 }
 
 size_t producer_item_size(const struct producer_item *item)

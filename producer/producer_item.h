@@ -18,9 +18,18 @@
 
 struct http_exchange;
 struct http_problem;
+struct http_request;
+struct producer_item;
+struct producer_settings;
 
 #define PRODUCER_NAME_SIZE 256
 #define PRODUCER_TRACEPARENT_SIZE 56
+
+#define PRODUCER_LARGE_SIZE 65536 /* Above this an item goes alone, over the connections for large ones. */
+
+/* Reads an item out of its request; errors are permanent, their codes rows of the table of problems. */
+typedef bool producer_item_parse(const struct http_request *request, const struct producer_settings *settings,
+                                 struct producer_item *item, struct err *err);
 
 enum producer_item_kind {
     PRODUCER_CREATE,     /* POST /requests, PUT /requests/{id}. */
@@ -42,6 +51,8 @@ struct producer_document {
 struct producer_item {
     struct producer_entry entry;
     struct http_exchange *exchange;
+    producer_item_parse *parse; /* Still to be done; else NULL. */
+    const char *accept;         /* For a 415. */
     enum producer_item_kind kind;
     const char *tenant;
     struct uuid request_id;
@@ -69,6 +80,9 @@ struct producer_item *producer_item_new(struct http_exchange *exchange, enum pro
 
 /* Without an answer: the exchange is the caller's again. */
 void producer_item_free(struct producer_item **itemp);
+
+/* Parses, if that is still to be done. False: it was refused, and is gone. */
+bool producer_item_parsed(struct producer_item **itemp, const struct producer_settings *settings);
 
 /* Bytes that this item brings along; what is large does not go with others. */
 size_t producer_item_size(const struct producer_item *item);

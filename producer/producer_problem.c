@@ -64,6 +64,13 @@ const struct http_problem *producer_problem_of(const struct err *err)
     return producer_problem(err->kind == ERR_PERMANENT ? "internal_error" : "database_unavailable");
 }
 
+void producer_problem_refuse(struct http_exchange *exchange, const struct err *err, const char *accept)
+{
+    const struct http_problem *problem = producer_problem_of(err);
+    const struct http_header header = {"Accept-Post", accept};
+    http_respond_problem(exchange, problem, problem->status == 415 && accept != NULL ? &header : NULL, "%s", err->text);
+}
+
 void producer_problem_answer(struct http_exchange *exchange, const struct err *err)
 {
     const struct http_problem *problem = producer_problem_of(err);

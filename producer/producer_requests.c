@@ -24,7 +24,6 @@ static const char *const statuses[] = {"open", "submitted", NULL};
 
 static void create(struct producer *producer, struct http_exchange *exchange, const struct uuid *own_id)
 {
-    struct err err = ERR_INIT;
     if (!producer_routes_no_key(exchange) || !producer_routes_no_query(exchange)) {
         return;
     }
@@ -35,12 +34,7 @@ static void create(struct producer *producer, struct http_exchange *exchange, co
     }
     item->is_id_minted = own_id == NULL;
     item->request_id = own_id == NULL ? uuid_v7_new(clock_realtime_ms()) : *own_id;
-    if (!producer_body_create(http_exchange_request(exchange), producer->settings, item, &err)) {
-        producer_item_free(&item);
-        producer_routes_refuse(exchange, &err, "application/json");
-        return;
-    }
-    producer_batch_put(producer->batch, item);
+    producer_routes_write(producer, item, producer_body_create, "application/json");
 }
 
 void producer_requests_create(void *context, struct http_exchange *exchange)
@@ -200,7 +194,7 @@ void producer_requests_list(void *context, struct http_exchange *exchange)
     if (!http_query_parse(http_exchange_request(exchange)->query, allowed, &query, &err) ||
         !parse_list(&query, read, &err)) {
         producer_read_free(&read);
-        producer_routes_refuse(exchange, &err, NULL);
+        producer_problem_refuse(exchange, &err, NULL);
         return;
     }
     producer_reader_put(producer->reader, read);

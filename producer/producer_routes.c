@@ -115,11 +115,15 @@ static void handle_root(void *context, struct http_exchange *exchange)
     buf_done(&buf);
 }
 
-void producer_routes_refuse(struct http_exchange *exchange, const struct err *err, const char *accept)
+void producer_routes_write(struct producer *producer, struct producer_item *item, producer_item_parse *parse,
+                           const char *accept)
 {
-    const struct http_problem *problem = producer_problem_of(err);
-    const struct http_header header = {"Accept-Post", accept};
-    http_respond_problem(exchange, problem, problem->status == 415 && accept != NULL ? &header : NULL, "%s", err->text);
+    const struct http_request *request = http_exchange_request(item->exchange);
+    item->parse = parse;
+    item->accept = accept;
+    if (request->body_size > PRODUCER_LARGE_SIZE || producer_item_parsed(&item, producer->settings)) {
+        producer_batch_put(producer->batch, item);
+    }
 }
 
 bool producer_routes_id(struct http_exchange *exchange, struct uuid *ret_id)
@@ -140,7 +144,7 @@ bool producer_routes_no_query(struct http_exchange *exchange)
     if (http_query_parse(http_exchange_request(exchange)->query, allowed, &query, &err)) {
         return true;
     }
-    producer_routes_refuse(exchange, &err, NULL);
+    producer_problem_refuse(exchange, &err, NULL);
     return false;
 }
 

@@ -11,11 +11,13 @@
 
 #include "base/err.h"
 #include "base/uuid.h"
+#include "producer_item.h"
 #include "producer_settings.h"
 
 struct http_exchange;
 struct http_request;
 struct http_route;
+struct producer;
 
 /* The table with the limits of these settings. Static; one producer per process. */
 const struct http_route *producer_routes(const struct producer_settings *settings, size_t *ret_count);
@@ -42,8 +44,10 @@ void producer_events_deliveries(void *context, struct http_exchange *exchange);
 
 /* ---- for the handlers: producer_routes.c ---- */
 
-/* Answers with the problem of err and its text; 415 carries Accept-Post (accept may be NULL). */
-void producer_routes_refuse(struct http_exchange *exchange, const struct err *err, const char *accept);
+/* Takes the item over. A small body is parsed at once, a large one by the thread that writes it, so that nobody else's
+ * call waits for that. */
+void producer_routes_write(struct producer *producer, struct producer_item *item, producer_item_parse *parse,
+                           const char *accept);
 
 /* The id in the path. False when it has been answered with 404. */
 bool producer_routes_id(struct http_exchange *exchange, struct uuid *ret_id);

@@ -19,7 +19,7 @@ void producer_submissions_submit(void *context, struct http_exchange *exchange)
         return;
     }
     if (!producer_body_is_empty(http_exchange_request(exchange), &err)) {
-        producer_routes_refuse(exchange, &err, "application/json");
+        producer_problem_refuse(exchange, &err, "application/json");
         return;
     }
     struct producer_item *item = producer_item_new(exchange, PRODUCER_SUBMIT, producer->settings->tenant);
@@ -35,7 +35,6 @@ void producer_submissions_submit(void *context, struct http_exchange *exchange)
 void producer_submissions_create(void *context, struct http_exchange *exchange)
 {
     struct producer *producer = context;
-    struct err err = ERR_INIT;
     if (!producer_routes_no_key(exchange) || !producer_routes_no_query(exchange)) {
         return;
     }
@@ -44,11 +43,6 @@ void producer_submissions_create(void *context, struct http_exchange *exchange)
         http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
         return;
     }
-    if (!producer_body_submission(http_exchange_request(exchange), producer->settings, item, &err)) {
-        producer_item_free(&item);
-        producer_routes_refuse(exchange, &err, "application/json");
-        return;
-    }
     producer_body_traceparent(http_exchange_request(exchange), item->traceparent);
-    producer_batch_put(producer->batch, item);
+    producer_routes_write(producer, item, producer_body_submission, "application/json");
 }

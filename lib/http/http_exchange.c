@@ -99,6 +99,16 @@ void http_exchange_free(struct http_exchange *exchange)
     free(exchange);
 }
 
+void http_exchange_forget_answer(struct http_exchange *exchange)
+{
+    free(exchange->answer_head);
+    free(exchange->answer_body);
+    exchange->answer_head = NULL;
+    exchange->answer_body = NULL;
+    exchange->answer_body_size = 0;
+    exchange->status = 0;
+}
+
 const struct http_request *http_exchange_request(const struct http_exchange *exchange)
 {
     return &exchange->request;

@@ -114,6 +114,9 @@ struct http_exchange {
 struct http_exchange *http_exchange_new(struct http_server *server, struct http_conn *conn);
 void http_exchange_free(struct http_exchange *exchange);
 
+/* So that it can be answered anew. */
+void http_exchange_forget_answer(struct http_exchange *exchange);
+
 /* ---- connections ---- */
 
 enum http_conn_state {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "base/uuid.h"
 #include "http/http_server.h"
@@ -67,6 +68,9 @@ void http_respond_problem(struct http_exchange *exchange, const struct http_prob
     char instance[sizeof "urn:uuid:" + UUID_TEXT_SIZE] = "urn:uuid:";
     uuid_to_text(&id, instance + strlen(instance));
     http_problem_write(&text, problem, instance, detail);
+
+    log_debug("http.problem", LOG_FIELDS(LOG_TEXT("code", problem->code), LOG_TEXT("instance", instance)), "%s",
+              detail);
 
     struct http_response response = {.status = problem->status, .content_type = "application/problem+json"};
     size_t count = 0;

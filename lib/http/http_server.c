@@ -162,10 +162,14 @@ static void answer(struct http_server *server, struct http_exchange *exchange)
         http_exchange_free(exchange);
         return;
     }
-    /* A large answer counts until its client has taken it; it is given in any case, since it exists already. */
-    if (exchange->answer_body_size >= HTTP_BIG_ANSWER_SIZE) {
-        bool is_within = http_server_reserve(server, exchange, exchange->answer_body_size);
-        (void)is_within;
+    /* A large answer counts until its client has taken it. What was only read can be read again; the answer to a call
+     * that wrote is given in any case, and its body has been counted already. */
+    if (exchange->answer_body_size >= HTTP_BIG_ANSWER_SIZE &&
+        !http_server_reserve(server, exchange, exchange->answer_body_size) &&
+        strcmp(exchange->request.method, "GET") == 0) {
+        http_exchange_forget_answer(exchange);
+        http_respond_problem(exchange, &http_problem_busy, NULL, "too many large answers are in flight");
+        return;
     }
     http_conn_answer(exchange->conn);
 }

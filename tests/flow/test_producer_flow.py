@@ -322,6 +322,48 @@ def _(world):
     expect(world.producer.post(f"/requests/{name}/documents?name=over", content + b"x"), 413, "document_too_large")
 
 
+@case("D5", "large answers that nobody takes are 503 beyond the budget, and the memory comes back")
+def _(world):
+    small = Producer(world.bin_dir, world.db.role(), bodies_bytes_max="12MiB")
+    held = []
+    try:
+        name = small.create()
+        answer = expect(small.post(f"/requests/{name}/documents?name=a", os.urandom(8 * 1024 * 1024)), 200)
+        path = f"/requests/{name}/documents/{answer.json['documents'][0]['id']}"
+        for _ in range(2):
+            held.append(socket.socket())
+            held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            held[-1].connect(("127.0.0.1", small.port))
+            held[-1].sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            time.sleep(0.5)
+        expect(small.get(path), 503, "busy")
+        for connection in held:
+            connection.close()
+        until = time.monotonic() + 5
+        while small.get(path).status != 200:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finally:
+        small.stop()
+
+
+@case("D5", "a large body that is being read into pieces holds up nobody")
+def _(world):
+    name = world.producer.create()
+    body = {"name": "big", "content": b64(os.urandom(8 * 1024 * 1024))}
+
+    def others():
+        slowest = 0
+        for _ in range(100):
+            begun = time.monotonic()
+            expect(world.producer.get("/livez"), 200)
+            slowest = max(slowest, time.monotonic() - begun)
+        return slowest
+    results = in_parallel([lambda: world.producer.post(f"/requests/{name}/documents", body), others])
+    expect(results[0], 200)
+    print(f"      slowest answer meanwhile {results[1] * 1000:.0f} ms")
+
+
 @case("A18", "requests are listed in pages, newest first, each once")
 def _(world):
     made = [world.producer.create() for _ in range(7)]
