@@ -12,10 +12,13 @@ add_library(onceward::flags ALIAS onceward_flags)
 target_compile_options(onceward_flags INTERFACE
     -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes
     -Wformat=2 -Wundef -Wvla -Wswitch-enum -Wno-string-conversion -fno-common
-    $<$<BOOL:${ONCEWARD_WERROR}>:-Werror>)
+    $<$<BOOL:${ONCEWARD_WERROR}>:-Werror>
+    $<$<CONFIG:RelWithDebInfo>:-fstack-protector-strong>)
+target_link_options(onceward_flags INTERFACE $<$<CONFIG:RelWithDebInfo>:-Wl,-z,relro,-z,now>)
 target_compile_definitions(onceward_flags INTERFACE _GNU_SOURCE
     ONCEWARD_VERSION="${PROJECT_VERSION}"
-    $<$<BOOL:${ONCEWARD_FAILPOINTS}>:ONCEWARD_FAILPOINTS>)
+    $<$<BOOL:${ONCEWARD_FAILPOINTS}>:ONCEWARD_FAILPOINTS>
+    $<$<CONFIG:RelWithDebInfo>:_FORTIFY_SOURCE=2>)
 
 function(onceward_module name)
     cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE" ${ARGN})
