@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request, many submits at the same moment: one is queued, all others are duplicates, one event is written."""
+"""One request, many submits at the same moment: one is queued, all others are duplicates, one event is written. The
+same while connections are cut and the producer is killed."""
+import http.client
 import multiprocessing
 import subprocess
+import threading
+import time
 
 from producer_fixture import Database, Producer, case, in_parallel, main, new_id
 
@@ -10,6 +14,7 @@ ROUNDS = 8
 
 class World:
     def __init__(self, bin_dir):
+        self.bin_dir = bin_dir
         self.db = Database(bin_dir)
         self.producers = [Producer(bin_dir, self.db.role()) for _ in range(2)]
 
@@ -105,6 +110,78 @@ def _(world):
                                "json_array_elements(convert_from(value, 'UTF8')::json -> 'documents') d "
                                f"WHERE key = '{name}'")
         assert {one for one in (value or "").split(",") if one} == accepted, (value, accepted)
+
+
+def submit_until_answered(producer, name):
+    """Repeats the call as a caller would. Gives the receipt, and whether an answer before it left the outcome open."""
+    was_open = False
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        try:
+            answer = producer().post("/submissions", {"id": name, "type": "demo", "data": {"name": name}})
+            if answer.status in (200, 201):
+                return answer.json, was_open
+            assert answer.status == 503, answer
+            was_open = was_open or answer.code == "outcome_unknown"
+        except (OSError, http.client.HTTPException):
+            was_open = True
+        time.sleep(0.02)
+    raise AssertionError("no answer in 30 s")
+
+
+def submit_under(world, producer, disturb, seconds):
+    """16 callers submit new requests one after another while disturb() is called again and again."""
+    results = []
+    errors = []
+    stop = threading.Event()
+
+    def work():
+        try:
+            while not stop.is_set():
+                name = new_id()
+                results.append((name, *submit_until_answered(producer, name)))
+        except Exception as error:
+            errors.append(error)
+    threads = [threading.Thread(target=work) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        disturb()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not errors and len(results) > 50, (errors, len(results))
+    stored = dict(world.db.sql("SELECT key, string_agg(event_id::text, ' ') FROM onceward.outbox GROUP BY key"))
+    for name, receipt, was_open in results:
+        assert stored.get(name) == receipt["event_id"], (name, receipt, stored.get(name))
+        assert receipt["queued"] or was_open, ("a duplicate whose first was never open", name, receipt)
+    return results
+
+
+@case("D2 D1", "with backends killed at random each accepted call has one event, and says rightly that it queued it")
+def _(world):
+    def disturb():
+        time.sleep(0.03)
+        world.db.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'onceward_producer' "
+                     "AND datname = current_database() ORDER BY random() LIMIT 2")
+    results = submit_under(world, lambda: world.producers[0], disturb, 4)
+    queued = sum(1 for _, receipt, _ in results if receipt["queued"])
+    print(f"      {len(results)} submits, {queued} queued by the call that was answered")
+
+
+@case("D2 E3", "with the producer killed at random each accepted call has one event")
+def _(world):
+    place = [Producer(world.bin_dir, world.db.role())]
+
+    def disturb():
+        time.sleep(0.4)
+        place[0].process.kill()
+        place[0].process.wait()
+        place[0] = Producer(world.bin_dir, world.db.role())
+    results = submit_under(world, lambda: place[0], disturb, 4)
+    print(f"      {len(results)} submits")
+    place[0].stop()
 
 
 @case("A19", "a twin that checks and then acts is caught by the same check")
