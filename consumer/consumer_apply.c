@@ -111,7 +111,6 @@ static bool run_sink(struct consumer_apply *apply, struct db_tx *tx, const struc
                 .event = &delivery->event, .partition = record->partition, .offset = record->offset};
         }
     }
-    FAILPOINT("consumer.before_sink");
     return count == 0 || apply->sink->ops->apply(apply->sink, tx, apply->events, count, err);
 }
 

@@ -91,7 +91,6 @@ bool relay_step(struct relay *relay, int wait_ms, bool *ret_is_busy, struct err 
         !relay_step_send(relay, now_ms, err)) {
         return false;
     }
-    FAILPOINT("relay.after_publish");
     *ret_is_busy = reports > 0 || count > 0 || relay_reader_can_read(relay);
     return true;
 }

@@ -91,16 +91,17 @@ class Answer:
 
 
 class Producer:
-    """A running onceward-producer; `settings` are flags with underscores."""
+    """A running onceward-producer; `settings` are flags with underscores, `failpoints` as in base/failpoint.h."""
 
-    def __init__(self, bin_dir, database, wait=True, **settings):
+    def __init__(self, bin_dir, database, wait=True, failpoints="", **settings):
         self.port = free_port()
         flags = {"database": database, "listen": f"127.0.0.1:{self.port}", "relay_hints": "127.0.0.1:9"}
         flags.update(settings)
         arguments = [f"{bin_dir}/onceward-producer"]
         arguments += [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
-        self.process = subprocess.Popen(arguments, env={name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}, stderr=subprocess.PIPE,
-                                        text=True)
+        environment = {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
+        environment["ONCEWARD_FAILPOINTS"] = failpoints
+        self.process = subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True)
         self.log = []
         threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True).start()
         until = time.monotonic() + 20
