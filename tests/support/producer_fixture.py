@@ -50,6 +50,8 @@ class Database:
         self.name = f"producer_{os.getpid()}_{time.monotonic_ns()}"
         run_sql(ADMIN, f'CREATE DATABASE "{self.name}"')
         self.admin = conninfo(dbname=self.name)
+        server = run_sql(ADMIN, "SELECT current_setting('server_version'), system_identifier FROM pg_control_system()")
+        print(f"postgres: version {server[0][0]}, system identifier {server[0][1]}", flush=True)
         subprocess.run([f"{bin_dir}/onceward", "migrate", "--database", self.admin], check=True,
                        stdout=subprocess.DEVNULL, env={})
         self.sql("INSERT INTO onceward.topics (topic) VALUES ('demo');"
