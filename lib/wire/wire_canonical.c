@@ -9,12 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire_private.h"
+
 #define EXPONENT_DIGITS_MAX 18
 
-struct member {
-    const char *name;
+/* A member that stands in the output, not yet at its place. */
+struct piece {
+    size_t name_offset; /* Of the plain name in names. */
     size_t name_size;
-    struct wire_value value;
+    size_t offset; /* Of "name":value in the output. */
+    size_t size;
+};
+
+struct pieces {
+    struct piece *items;
+    size_t count;
+    size_t count_max;
+    struct buf names;
 };
 
 /* The parts of a number's text. */
@@ -24,7 +35,7 @@ struct number {
     int64_t exponent;  /* The value is 0.DIGITS times ten to this. */
 };
 
-static void append(const struct wire_value *value, struct buf *out);
+static const char *append_at(const char *at, const char *end, struct buf *out);
 
 /* Collects digits and says how many there were. Leading zeros are counted apart, as long as digits is empty. */
 static const char *take_digits(const char *at, const char *end, struct buf *digits, int64_t *ret_zeros)
@@ -100,96 +111,127 @@ static void append_string(const struct wire_value *value, struct buf *out)
     buf_done(&plain);
 }
 
-static void append_array(const struct wire_value *value, struct buf *out)
+static const char *append_array(const char *at, const char *end, struct buf *out)
 {
-    struct wire_value item;
-    struct wire_iterator iterator = wire_json_begin(value);
-    const char *separator = "[";
-    while (wire_json_next(&iterator, NULL, &item)) {
-        buf_text(out, separator);
-        append(&item, out);
-        separator = ",";
+    char separator = '[';
+    at = wire_skip_space(at + 1, end);
+    while (*at != ']') {
+        buf_char(out, separator);
+        separator = ',';
+        at = wire_skip_space(append_at(at, end, out), end);
+        at = *at == ',' ? wire_skip_space(at + 1, end) : at;
     }
-    buf_text(out, separator[0] == '[' ? "[]" : "]");
+    buf_text(out, separator == '[' ? "[]" : "]");
+    return at + 1;
 }
 
-static int compare_members(const void *left, const void *right)
+static int compare_pieces(const void *left, const void *right, void *context)
 {
-    const struct member *a = left;
-    const struct member *b = right;
+    const struct piece *a = left;
+    const struct piece *b = right;
+    const struct buf *names = context;
     size_t shorter = a->name_size < b->name_size ? a->name_size : b->name_size;
-    int order = memcmp(a->name, b->name, shorter);
+    int order = memcmp(names->data + a->name_offset, names->data + b->name_offset, shorter);
     return order != 0 ? order : (a->name_size > b->name_size) - (a->name_size < b->name_size);
 }
 
-static size_t count_items(const struct wire_value *value)
+static struct piece *add_piece(struct pieces *pieces)
 {
-    size_t count = 0;
-    struct wire_value item;
-    struct wire_iterator iterator = wire_json_begin(value);
-    while (wire_json_next(&iterator, NULL, &item)) {
-        count++;
+    if (pieces->count == pieces->count_max) {
+        pieces->count_max = pieces->count_max == 0 ? 8 : pieces->count_max * 2;
+        pieces->items = realloc(pieces->items, pieces->count_max * sizeof *pieces->items);
+        assert(pieces->items != NULL);
     }
-    return count;
+    return &pieces->items[pieces->count++];
 }
 
-/* The members with their names unescaped into names, which they borrow from. */
-static struct member *collect_members(const struct wire_value *value, size_t count, struct buf *names)
+/* Appends "name":value as it comes and notes where it stands. */
+static const char *append_member(const char *at, const char *end, struct pieces *pieces, struct buf *out)
 {
-    struct member *members = calloc(count + 1, sizeof *members);
-    assert(members != NULL);
-    struct wire_value name;
-    struct wire_iterator iterator = wire_json_begin(value);
-    for (size_t i = 0; wire_json_next(&iterator, &name, &members[i].value); i++) {
-        size_t before = names->size;
-        wire_json_text(&name, names);
-        members[i].name_size = names->size - before;
-    }
-    const char *at = names->data;
-    for (size_t i = 0; i < count; i++) {
-        members[i].name = at;
-        at += members[i].name_size;
-    }
-    return members;
+    struct piece *piece = add_piece(pieces);
+    struct wire_value name = wire_scan_value(&at, end);
+    piece->name_offset = pieces->names.size;
+    wire_json_text(&name, &pieces->names);
+    piece->name_size = pieces->names.size - piece->name_offset;
+    piece->offset = out->size;
+    size_t index = pieces->count - 1;
+    buf_json_string(out, pieces->names.data + piece->name_offset, piece->name_size);
+    buf_char(out, ':');
+    at = wire_skip_space(at, end);
+    assert(*at == ':');
+    at = append_at(at + 1, end, out);
+    pieces->items[index].size = out->size - pieces->items[index].offset;
+    return at;
 }
 
-static void append_object(const struct wire_value *value, struct buf *out)
+/* Puts the pieces, which are the output from begin on, into order, with commas between them. */
+static void arrange(struct pieces *pieces, size_t begin, struct buf *out)
 {
-    size_t count = count_items(value);
-    struct buf names;
-    buf_init(&names, value->size);
-    struct member *members = collect_members(value, count, &names);
-    qsort(members, count, sizeof *members, compare_members);
+    struct buf copy;
+    buf_init(&copy, out->size - begin);
+    buf_append(&copy, out->data + begin, out->size - begin);
+    if (out->has_overflowed || copy.has_overflowed) {
+        out->has_overflowed = true;
+        buf_done(&copy);
+        return;
+    }
+    buf_truncate(out, begin);
+    qsort_r(pieces->items, pieces->count, sizeof *pieces->items, compare_pieces, &pieces->names);
+    for (size_t i = 0; i < pieces->count; i++) {
+        buf_text(out, i == 0 ? "" : ",");
+        buf_append(out, copy.data + (pieces->items[i].offset - begin), pieces->items[i].size);
+    }
+    buf_done(&copy);
+}
+
+static const char *append_object(const char *at, const char *end, struct buf *out)
+{
+    struct pieces pieces = {.count = 0};
+    buf_init(&pieces.names, (size_t)(end - at));
     buf_char(out, '{');
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0) {
-            buf_char(out, ',');
-        }
-        buf_json_string(out, members[i].name, members[i].name_size);
-        buf_char(out, ':');
-        append(&members[i].value, out);
+    size_t begin = out->size;
+    at = wire_skip_space(at + 1, end);
+    while (*at != '}') {
+        at = wire_skip_space(append_member(at, end, &pieces, out), end);
+        at = *at == ',' ? wire_skip_space(at + 1, end) : at;
+    }
+    if (pieces.count > 1) {
+        arrange(&pieces, begin, out);
     }
     buf_char(out, '}');
-    free(members);
-    buf_done(&names);
+    free(pieces.items);
+    buf_done(&pieces.names);
+    return at + 1;
 }
 
-static void append(const struct wire_value *value, struct buf *out)
+/* Appends the value at at and gives the place behind it. Each byte of the text is looked at once, however deep it lies.
+ */
+static const char *append_at(const char *at, const char *end, struct buf *out)
 {
-    switch (value->kind) {
-    case WIRE_ABSENT: return;
-    case WIRE_NULL:
-    case WIRE_BOOL: buf_append(out, value->text, value->size); return;
-    case WIRE_NUMBER: append_number(value, out); return;
-    case WIRE_STRING: append_string(value, out); return;
-    case WIRE_ARRAY: append_array(value, out); return;
-    case WIRE_OBJECT: append_object(value, out); return;
+    at = wire_skip_space(at, end);
+    assert(at < end);
+    enum wire_kind kind = wire_kind_at(*at);
+    if (kind == WIRE_OBJECT) {
+        return append_object(at, end, out);
     }
-    assert(false && "no such kind");
+    if (kind == WIRE_ARRAY) {
+        return append_array(at, end, out);
+    }
+    struct wire_value value = wire_scan_value(&at, end);
+    if (kind == WIRE_NUMBER) {
+        append_number(&value, out);
+    } else if (kind == WIRE_STRING) {
+        append_string(&value, out);
+    } else {
+        buf_append(out, value.text, value.size);
+    }
+    return at;
 }
 
 void wire_canonical_append(const struct wire_value *value, struct buf *out)
 {
     assert(value != NULL && out != NULL);
-    append(value, out);
+    if (value->kind != WIRE_ABSENT) {
+        (void)append_at(value->text, value->text + value->size, out);
+    }
 }

@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "base/text.h"
+#include "wire_private.h"
 
 static bool refuse(struct err *err, size_t offset, const char *why)
 {
@@ -69,7 +70,7 @@ static bool is_space(char character)
     return character == ' ' || character == '\t' || character == '\n' || character == '\r';
 }
 
-static const char *skip_space(const char *at, const char *end)
+const char *wire_skip_space(const char *at, const char *end)
 {
     while (at < end && is_space(*at)) {
         at++;
@@ -116,7 +117,7 @@ static const char *skip_plain(const char *at, const char *end)
     return at;
 }
 
-static enum wire_kind kind_at(char character)
+enum wire_kind wire_kind_at(char character)
 {
     switch (character) {
     case '{': return WIRE_OBJECT;
@@ -129,12 +130,11 @@ static enum wire_kind kind_at(char character)
     }
 }
 
-/* The value at *at, which moves behind it. */
-static struct wire_value scan_value(const char **at, const char *end)
+struct wire_value wire_scan_value(const char **at, const char *end)
 {
-    const char *begin = skip_space(*at, end);
+    const char *begin = wire_skip_space(*at, end);
     assert(begin < end);
-    struct wire_value value = {.kind = kind_at(*begin), .text = begin};
+    struct wire_value value = {.kind = wire_kind_at(*begin), .text = begin};
     if (value.kind == WIRE_STRING) {
         *at = skip_string(begin, end);
     } else if (value.kind == WIRE_OBJECT || value.kind == WIRE_ARRAY) {
@@ -167,7 +167,7 @@ bool wire_json_check(const void *text, size_t size, struct wire_value *ret_value
         return err_set(err, ERR_PERMANENT, "body_invalid", "near byte %zu: %s", offset,
                        reason(json_error_code(&error)));
     }
-    *ret_value = scan_value(&at, at + size);
+    *ret_value = wire_scan_value(&at, at + size);
     return true;
 }
 
@@ -181,22 +181,22 @@ struct wire_iterator wire_json_begin(const struct wire_value *value)
 
 bool wire_json_next(struct wire_iterator *iterator, struct wire_value *ret_name, struct wire_value *ret_value)
 {
-    const char *at = skip_space(iterator->at, iterator->end);
+    const char *at = wire_skip_space(iterator->at, iterator->end);
     if (at == iterator->end || *at == '}' || *at == ']') {
         return false;
     }
     struct wire_value name = {.kind = WIRE_ABSENT};
     if (iterator->is_object) {
-        name = scan_value(&at, iterator->end);
-        at = skip_space(at, iterator->end);
+        name = wire_scan_value(&at, iterator->end);
+        at = wire_skip_space(at, iterator->end);
         assert(at < iterator->end && *at == ':');
         at++;
     }
     if (ret_name != NULL) {
         *ret_name = name;
     }
-    *ret_value = scan_value(&at, iterator->end);
-    at = skip_space(at, iterator->end);
+    *ret_value = wire_scan_value(&at, iterator->end);
+    at = wire_skip_space(at, iterator->end);
     iterator->at = at < iterator->end && *at == ',' ? at + 1 : at;
     return true;
 }

@@ -81,8 +81,29 @@ static void test_canonical_form_never_changes(void **state)
     buf_done(&out);
 }
 
+/* Whatever the room, it says that it was too little, and keeps to it. */
+static void test_canonical_keeps_to_its_room(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"z\":{\"b\":[1,2,{\"y\":1,\"x\":2}],\"a\":\"t\"},\"a\":null,\"\":[]}";
+    struct wire_value value;
+    struct err err = ERR_INIT;
+    assert_true(wire_json_check(text, sizeof text - 1, &value, &err));
+    struct buf whole;
+    append(text, &whole);
+    for (size_t room = 0; room < whole.size; room++) {
+        struct buf out;
+        buf_init(&out, room);
+        wire_canonical_append(&value, &out);
+        assert_true(out.has_overflowed && out.size <= room);
+        buf_done(&out);
+    }
+    buf_done(&whole);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_canonical_form_never_changes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_canonical_form_never_changes),
+                                       cmocka_unit_test(test_canonical_keeps_to_its_room)};
     return cmocka_run_group_tests(tests, NULL, NULL) + RUN_CASES("canonical", test_canonical, cases);
 }
