@@ -63,7 +63,9 @@ static bool set_table(rd_kafka_conf_t *conf, const struct kafka_property *proper
     return true;
 }
 
-/* Half of the budget waits in the queue; an answer of a broker that is on its way may be an eighth. */
+/* Half of the budget alone says how much waits in the queue: the library looks at a full queue again only after a
+ * second (before 2.2), so a limit by count would be one on the rate; an answer of a broker that is on its way may be an
+ * eighth. */
 static bool set_memory(rd_kafka_conf_t *conf, const struct kafka_consumer_options *options, bool is_member,
                        struct err *err)
 {
@@ -76,7 +78,7 @@ static bool set_memory(rd_kafka_conf_t *conf, const struct kafka_consumer_option
                       : fetch_size < 1048576 ? fetch_size
                                              : 1048576,
                       err) &&
-           set_number(conf, "queued.min.messages", is_member ? 20000 : 1, err);
+           set_number(conf, "queued.min.messages", is_member ? 100000 : 1, err);
 }
 
 static bool fill_conf(rd_kafka_conf_t *conf, const struct kafka_consumer_options *options, bool is_member,
