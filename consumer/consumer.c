@@ -114,6 +114,10 @@ struct consumer *consumer_new(const struct consumer_settings *settings, struct h
     }
     consumer_measure_step(consumer);
     health_set_unready(health, "database", "not connected yet");
+    log_info("consumer.started",
+             LOG_FIELDS(LOG_TEXT("consumer", settings->consumer), LOG_TEXT("name", settings->name),
+                        LOG_TEXT("kafka", settings->kafka), LOG_INT("port", health_port(health))),
+             "version %s", ONCEWARD_VERSION);
     return consumer;
 }
 

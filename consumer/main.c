@@ -3,7 +3,6 @@
  * onceward-consumer: wires settings, log, health and the consumer's loop.
  */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -20,25 +19,18 @@ static bool run(const struct consumer_settings *settings, struct health *health,
 {
     char listen[CONFIG_ADDRESS_TEXT_SIZE];
     config_address_to_text(&settings->listen, listen);
-    if (!health_start(health, listen, err)) {
+    if (!failpoint_init(err) || !stop_init(err) || !health_start(health, listen, err)) {
         return false;
     }
     struct consumer *consumer = consumer_new(settings, health, metrics, err);
-    if (consumer == NULL) {
-        return false;
-    }
-    log_info("consumer.started",
-             LOG_FIELDS(LOG_TEXT("consumer", settings->consumer), LOG_TEXT("name", settings->name),
-                        LOG_TEXT("kafka", settings->kafka), LOG_INT("port", health_port(health))),
-             "version %s", ONCEWARD_VERSION);
-    bool is_good = consumer_run(consumer, err);
+    bool is_good = consumer != NULL && consumer_run(consumer, err);
     consumer_free(&consumer);
     return is_good;
 }
 
 int main(int argc, char **argv)
 {
-    struct consumer_settings settings = {0};
+    struct consumer_settings settings;
     enum config_outcome outcome = config_load(&consumer_settings_program, argc, argv, &settings, NULL, stdout, stderr);
     if (outcome != CONFIG_RUN) {
         return outcome == CONFIG_DONE ? 0 : 2;
@@ -46,8 +38,8 @@ int main(int argc, char **argv)
     log_init("onceward-consumer", (enum log_level)settings.log_level, stderr);
     struct err err = ERR_INIT;
     struct metrics *metrics = metrics_new();
-    struct health *health = metrics == NULL ? NULL : health_new("onceward-consumer", metrics, HEARTBEAT_LIMIT_MS);
-    bool is_good = health != NULL && failpoint_init(&err) && stop_init(&err) && run(&settings, health, metrics, &err);
+    struct health *health = health_new("onceward-consumer", metrics, HEARTBEAT_LIMIT_MS);
+    bool is_good = run(&settings, health, metrics, &err);
     if (is_good) {
         log_info("consumer.stopped", LOG_NO_FIELDS, "asked to");
     } else {

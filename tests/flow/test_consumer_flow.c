@@ -425,6 +425,137 @@ static void test_consumer_goes_on_where_retention_took_what_it_had(void **state)
     stop(flow);
 }
 
+/* Another member of the same group. */
+static struct program *start_member(struct flow *flow, const char *name)
+{
+    const char *const arguments[] = {"--database",
+                                     postgres_fixture_conninfo_as(flow->postgres, "onceward_consumer"),
+                                     "--kafka",
+                                     kafka_fixture_bootstrap(flow->kafka),
+                                     "--consumer",
+                                     flow->group,
+                                     "--topics",
+                                     kafka_fixture_topic(flow->kafka),
+                                     "--listen",
+                                     "127.0.0.1:0",
+                                     "--sink-table",
+                                     "effects",
+                                     "--sink-key",
+                                     "id",
+                                     "--sink-columns",
+                                     "id=ce_id,seq=ce_sequence,name=/name",
+                                     "--batch-records-max",
+                                     "50",
+                                     "--name",
+                                     name,
+                                     NULL};
+    return program_start("onceward-consumer", arguments, NULL);
+}
+
+/* Three members, copies on other partitions, and one of them killed and started again all the while. */
+static void test_consumer_applies_once_among_members_that_come_and_go(void **state)
+{
+    struct flow *flow = *state;
+    struct program *members[3];
+    char name[8];
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "m%d", i);
+        members[i] = start_member(flow, name);
+    }
+    for (int n = 0; n < 2100; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+        put(flow, (n + 1) % 3, n, "{\"name\":\"a\"}");
+        put(flow, (n + 2) % 3, n, "{\"name\":\"a\"}");
+        if (n % 700 == 350) {
+            kafka_feed_flush(flow->feed);
+            sleep_ms(1500);
+            snprintf(name, sizeof name, "m%d", n / 700);
+            program_signal(members[n / 700], SIGKILL);
+            program_free(&members[n / 700]);
+            members[n / 700] = start_member(flow, name);
+        }
+    }
+    kafka_feed_flush(flow->feed);
+    flow->consumer = members[0];
+    expect(flow, "SELECT coalesce(sum(next_offset), 0) FROM onceward.consumer_state", 6300);
+    expect(flow, "SELECT count(*) FROM effects", 2100);
+    expect(flow, "SELECT count(*) FROM effect_log", 2100);
+    expect(flow, "SELECT count(*) FROM onceward.dead_letters", 0);
+    for (int i = 0; i < 3; i++) {
+        program_signal(members[i], SIGTERM);
+        assert_int_equal(program_wait(members[i], WAIT_MS), 0);
+    }
+    program_free(&members[1]);
+    program_free(&members[2]);
+}
+
+/* One that was frozen while another took its name applies nothing when it thaws, and ends. */
+static void test_consumer_ends_when_another_has_its_name(void **state)
+{
+    struct flow *flow = *state;
+    put(flow, 0, 1, "{\"name\":\"a\"}");
+    kafka_feed_flush(flow->feed);
+    struct program *frozen = start_member(flow, "twin");
+    flow->consumer = frozen;
+    expect(flow, "SELECT count(*) FROM effects", 1);
+    program_signal(frozen, SIGSTOP);
+    flow->consumer = start_member(flow, "twin");
+    for (int n = 2; n < 50; n++) {
+        put(flow, n % 3, n, "{\"name\":\"a\"}");
+    }
+    kafka_feed_flush(flow->feed);
+    expect(flow, "SELECT count(*) FROM effects", 49);
+    program_signal(frozen, SIGCONT);
+    int status = program_wait(frozen, WAIT_MS);
+    if (status != 1) {
+        program_show_log(frozen);
+    }
+    assert_int_equal(status, 1);
+    put(flow, 0, 60, "{\"name\":\"a\"}");
+    kafka_feed_flush(flow->feed);
+    expect(flow, "SELECT count(*) FROM effects", 50);
+    expect(flow, "SELECT count(*) FROM effect_log", 50);
+    stop(flow);
+    program_free(&frozen);
+}
+
+/* Neither the broker nor the database is there at first; it says so and goes on. */
+static void test_consumer_starts_while_everything_is_down(void **state)
+{
+    struct flow *flow = *state;
+    const char *const arguments[] = {
+        "--database", "host=127.0.0.1 port=1 user=onceward_consumer dbname=x connect_timeout=1",
+        "--kafka",    "127.0.0.1:1",
+        "--consumer", flow->group,
+        "--topics",   "t",
+        "--listen",   "127.0.0.1:0",
+        "--sink-sql", "insert into x select 1 from events",
+        NULL};
+    flow->consumer = program_start("onceward-consumer", arguments, NULL);
+    assert_true(program_logs(flow->consumer, "consumer.suspended", WAIT_MS));
+    char answer[4096];
+    int port = program_port(flow->consumer);
+    assert_int_equal(program_get(port, "/livez", answer, sizeof answer), 200);
+    assert_int_equal(program_get(port, "/readyz", answer, sizeof answer), 503);
+    assert_non_null(strstr(answer, "database"));
+    assert_non_null(strstr(answer, "kafka"));
+    assert_int_equal(program_get(port, "/metrics", answer, sizeof answer), 200);
+    assert_non_null(strstr(answer, "onceward_consumer_applied_total 0"));
+    stop(flow);
+    start(flow, NULL, NULL);
+    put(flow, 0, 1, "{\"name\":\"a\"}");
+    kafka_feed_flush(flow->feed);
+    expect(flow, "SELECT count(*) FROM effects", 1);
+    port = program_port(flow->consumer);
+    int status = 0;
+    for (int i = 0; i < 100 && status != 200; i++) {
+        status = program_get(port, "/readyz", answer, sizeof answer);
+        sleep_ms(50);
+    }
+    assert_int_equal(status, 200);
+    stop(flow);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) {
@@ -441,6 +572,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_consumer_stops_at_a_topic_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(test_consumer_stops_where_records_are_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_consumer_goes_on_where_retention_took_what_it_had, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_applies_once_among_members_that_come_and_go, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_ends_when_another_has_its_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_consumer_starts_while_everything_is_down, setup, teardown),
     };
     int failed = RUN_CASES("consumer_crash", test_consumer_survives_a_kill, crash_cases);
     return failed + cmocka_run_group_tests_name("consumer_flow", tests, NULL, NULL);

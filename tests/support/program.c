@@ -4,6 +4,7 @@
  */
 #include "program.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -114,6 +116,47 @@ bool program_logs(struct program *program, const char *text, int timeout_ms)
         }
         sleep_ms(TURN_MS);
     }
+}
+
+int program_port(struct program *program)
+{
+    bool is_told = program_logs(program, " port=", 10000);
+    assert(is_told);
+    char *log = read_log(program);
+    long port = strtol(strstr(log, " port=") + strlen(" port="), NULL, 10);
+    free(log);
+    return (int)port;
+}
+
+static int connect_to(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int program_get(int port, const char *path, char *ret_answer, size_t size)
+{
+    ret_answer[0] = '\0';
+    int fd = connect_to(port);
+    if (fd < 0) {
+        return 0;
+    }
+    dprintf(fd, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
+    size_t used = 0;
+    ssize_t got = 1;
+    while (got > 0 && used + 1 < size) {
+        got = read(fd, ret_answer + used, size - 1 - used);
+        used += got > 0 ? (size_t)got : 0;
+    }
+    ret_answer[used] = '\0';
+    close(fd);
+    return used > 12 ? (int)strtol(ret_answer + strlen("HTTP/1.1 "), NULL, 10) : 0;
 }
 
 void program_show_log(struct program *program)

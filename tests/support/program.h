@@ -7,6 +7,7 @@
 #define SUPPORT_PROGRAM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct program;
 
@@ -24,6 +25,12 @@ int program_wait(struct program *program, int timeout_ms);
 
 /* Waits until its log holds this text. */
 bool program_logs(struct program *program, const char *text, int timeout_ms);
+
+/* The port that its log names as port=N, once it does; ends the test process if it never does. */
+int program_port(struct program *program);
+
+/* GET on 127.0.0.1: the status, and the whole answer as text, cut to size. 0 where nobody answers. */
+int program_get(int port, const char *path, char *ret_answer, size_t size);
 
 /* Writes its log to stderr. */
 void program_show_log(struct program *program);
