@@ -2,6 +2,7 @@
  *
  * /requests/{id}/documents: add one, read one's bytes.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,9 +24,8 @@ void producer_documents_add(void *context, struct http_exchange *exchange)
     if (!producer_routes_no_key(exchange) || !producer_routes_id(exchange, &id)) {
         return;
     }
-    struct producer_item *item = producer_item_new(exchange, PRODUCER_DOCUMENT, producer->settings->tenant);
+    struct producer_item *item = producer_routes_item(producer, exchange, PRODUCER_DOCUMENT);
     if (item == NULL) {
-        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
         return;
     }
     item->request_id = id;
@@ -82,12 +82,12 @@ void producer_documents_get(void *context, struct http_exchange *exchange)
         http_respond_problem(exchange, producer_problem("document_not_found"), NULL, "no document has such an id");
         return;
     }
-    struct producer_read *read = producer_read_new(producer->reader, exchange, run_get);
-    if (read == NULL || !text_copy(read->text, sizeof read->text, document_id)) {
-        producer_read_free(&read);
-        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
+    struct producer_read *read = producer_routes_read(producer, exchange, run_get);
+    if (read == NULL) {
         return;
     }
+    bool is_whole = text_copy(read->text, sizeof read->text, document_id);
+    assert(is_whole); /* A valid id is shorter than that. */
     read->id = id;
     producer_reader_put(producer->reader, read);
 }

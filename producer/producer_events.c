@@ -33,15 +33,6 @@ static void respond(struct producer_read *read, struct buf *buf)
     http_respond(read->exchange, &response);
 }
 
-static struct producer_read *begin(struct producer *producer, struct http_exchange *exchange, producer_read_run *run)
-{
-    struct producer_read *read = producer_read_new(producer->reader, exchange, run);
-    if (read == NULL) {
-        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
-    }
-    return read;
-}
-
 /* ---- POST /events/run -------------------------------------------------------------------------------------------- */
 
 static void answer_claimed(struct producer_read *read, int64_t count)
@@ -112,7 +103,7 @@ void producer_events_run(void *context, struct http_exchange *exchange)
         producer_problem_refuse(exchange, &err, "application/json");
         return;
     }
-    struct producer_read *read = begin(producer, exchange, run_run);
+    struct producer_read *read = producer_routes_read(producer, exchange, run_run);
     if (read != NULL) {
         producer_reader_put(producer->reader, read);
     }
@@ -192,7 +183,7 @@ void producer_events_list(void *context, struct http_exchange *exchange)
     struct producer *producer = context;
     struct http_query query;
     struct err err = ERR_INIT;
-    struct producer_read *read = begin(producer, exchange, run_list);
+    struct producer_read *read = producer_routes_read(producer, exchange, run_list);
     if (read == NULL) {
         return;
     }
@@ -248,7 +239,7 @@ void producer_events_get(void *context, struct http_exchange *exchange)
         http_respond_problem(exchange, producer_problem("event_not_found"), NULL, "no event has this id");
         return;
     }
-    struct producer_read *read = begin(producer, exchange, run_get);
+    struct producer_read *read = producer_routes_read(producer, exchange, run_get);
     if (read != NULL) {
         read->id = id;
         producer_reader_put(producer->reader, read);
@@ -362,7 +353,7 @@ void producer_events_deliveries(void *context, struct http_exchange *exchange)
     struct producer *producer = context;
     struct http_query query;
     struct err err = ERR_INIT;
-    struct producer_read *read = begin(producer, exchange, run_deliveries);
+    struct producer_read *read = producer_routes_read(producer, exchange, run_deliveries);
     if (read == NULL) {
         return;
     }

@@ -27,9 +27,8 @@ static void create(struct producer *producer, struct http_exchange *exchange, co
     if (!producer_routes_no_key(exchange) || !producer_routes_no_query(exchange)) {
         return;
     }
-    struct producer_item *item = producer_item_new(exchange, PRODUCER_CREATE, producer->settings->tenant);
+    struct producer_item *item = producer_routes_item(producer, exchange, PRODUCER_CREATE);
     if (item == NULL) {
-        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
         return;
     }
     item->is_id_minted = own_id == NULL;
@@ -85,9 +84,8 @@ void producer_requests_get(void *context, struct http_exchange *exchange)
     if (!producer_routes_no_query(exchange) || !producer_routes_id(exchange, &id)) {
         return;
     }
-    struct producer_read *read = producer_read_new(producer->reader, exchange, run_get);
+    struct producer_read *read = producer_routes_read(producer, exchange, run_get);
     if (read == NULL) {
-        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
         return;
     }
     read->id = id;
@@ -186,9 +184,8 @@ void producer_requests_list(void *context, struct http_exchange *exchange)
     struct producer *producer = context;
     struct http_query query;
     struct err err = ERR_INIT;
-    struct producer_read *read = producer_read_new(producer->reader, exchange, run_list);
+    struct producer_read *read = producer_routes_read(producer, exchange, run_list);
     if (read == NULL) {
-        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
         return;
     }
     if (!http_query_parse(http_exchange_request(exchange)->query, allowed, &query, &err) ||

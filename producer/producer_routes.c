@@ -115,6 +115,26 @@ static void handle_root(void *context, struct http_exchange *exchange)
     buf_done(&buf);
 }
 
+struct producer_item *producer_routes_item(struct producer *producer, struct http_exchange *exchange,
+                                           enum producer_item_kind kind)
+{
+    struct producer_item *item = producer_item_new(exchange, kind, producer->settings->tenant);
+    if (item == NULL) {
+        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
+    }
+    return item;
+}
+
+struct producer_read *producer_routes_read(struct producer *producer, struct http_exchange *exchange,
+                                           producer_read_run *run)
+{
+    struct producer_read *read = producer_read_new(producer->reader, exchange, run);
+    if (read == NULL) {
+        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
+    }
+    return read;
+}
+
 void producer_routes_write(struct producer *producer, struct producer_item *item, producer_item_parse *parse,
                            const char *accept)
 {

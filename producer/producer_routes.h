@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/uuid.h"
 #include "producer_item.h"
+#include "producer_reader.h"
 #include "producer_settings.h"
 
 struct http_exchange;
@@ -43,6 +44,12 @@ void producer_events_get(void *context, struct http_exchange *exchange);
 void producer_events_deliveries(void *context, struct http_exchange *exchange);
 
 /* ---- for the handlers: producer_routes.c ---- */
+
+/* An item, or a read, for this exchange. NULL when it has been answered, since memory is out. */
+struct producer_item *producer_routes_item(struct producer *producer, struct http_exchange *exchange,
+                                           enum producer_item_kind kind);
+struct producer_read *producer_routes_read(struct producer *producer, struct http_exchange *exchange,
+                                           producer_read_run *run);
 
 /* Takes the item over. A small body is parsed at once, a large one by the thread that writes it, so that nobody else's
  * call waits for that. */

@@ -22,9 +22,8 @@ void producer_submissions_submit(void *context, struct http_exchange *exchange)
         producer_problem_refuse(exchange, &err, "application/json");
         return;
     }
-    struct producer_item *item = producer_item_new(exchange, PRODUCER_SUBMIT, producer->settings->tenant);
+    struct producer_item *item = producer_routes_item(producer, exchange, PRODUCER_SUBMIT);
     if (item == NULL) {
-        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
         return;
     }
     item->request_id = id;
@@ -38,9 +37,8 @@ void producer_submissions_create(void *context, struct http_exchange *exchange)
     if (!producer_routes_no_key(exchange) || !producer_routes_no_query(exchange)) {
         return;
     }
-    struct producer_item *item = producer_item_new(exchange, PRODUCER_SUBMISSION, producer->settings->tenant);
+    struct producer_item *item = producer_routes_item(producer, exchange, PRODUCER_SUBMISSION);
     if (item == NULL) {
-        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
         return;
     }
     producer_body_traceparent(http_exchange_request(exchange), item->traceparent);
