@@ -63,7 +63,7 @@ static bool on_revoked(struct consumer *consumer, bool is_lost, struct err *err)
     log_info(is_lost ? "consumer.lost" : "consumer.revoked", LOG_FIELDS(LOG_INT("partitions", consumer->cursors.count)),
              "%s", is_lost ? "nothing of them is applied any more" : "what was read of them is applied");
     consumer_verify_cancel(consumer);
-    consumer_measure_step(consumer);
+    consumer_measure_leave(consumer);
     consumer_cursors_done(&consumer->cursors);
     consumer->is_assigned = false;
     return kafka_consumer_unassign(consumer->kafka, err);

@@ -99,6 +99,14 @@ void consumer_measure_step(struct consumer *consumer)
     tell_readiness(consumer, stopped);
 }
 
+void consumer_measure_leave(struct consumer *consumer)
+{
+    consumer_measure_step(consumer);
+    for (size_t i = 0; i < consumer->cursors.count; i++) {
+        metric_set(consumer->cursors.items[i].lag, 0); /* Told by its new owner from now on. */
+    }
+}
+
 void consumer_measure_probe(struct consumer *consumer, int64_t now_ms)
 {
     if (!consumer->is_unreachable || now_ms < consumer->probe_at_ms) {

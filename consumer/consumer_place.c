@@ -349,7 +349,8 @@ void consumer_place_hint(struct consumer *consumer)
 bool consumer_place_prune(struct consumer *consumer, struct err *err)
 {
     for (size_t i = 0; i < consumer->cursors.count; i++) {
-        const struct consumer_cursor *cursor = &consumer->cursors.items[i];
+        struct consumer_cursor *cursor = &consumer->cursors.items[i];
+        cursor->hinted_offset = DB_PROGRESS_OFFSET_NONE; /* A hint that was lost is given again. */
         struct db_progress_place place = {.topic = cursor->topic, .partition = cursor->partition};
         bool is_ours = cursor->state == CONSUMER_CURSOR_RUNNING;
         if (is_ours && !db_progress_prune(consumer->db, &consumer->self, place, cursor->seq, err)) {

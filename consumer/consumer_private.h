@@ -131,6 +131,8 @@ void consumer_verify_cancel(struct consumer *consumer);
 void consumer_measure_init(struct consumer *consumer);
 void consumer_measure_cursor(struct consumer *consumer, struct consumer_cursor *cursor);
 void consumer_measure_step(struct consumer *consumer);
+/* The last figures of cursors that go to somebody else. */
+void consumer_measure_leave(struct consumer *consumer);
 /* Asks whether there is a broker and the topics, while that is in doubt. */
 void consumer_measure_probe(struct consumer *consumer, int64_t now_ms);
 
