@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Questions about events. The lists walk an index from the cursor on; what is
- * not settled is bounded by the relays' lowest xid, so that asking for a
- * backlog costs the backlog and not the outbox.
+ * not settled is looked for where the relays look, above their floors and among
+ * the xids that were open below them, so that asking for a backlog costs the
+ * backlog and not the outbox.
  */
 #include "db/db_event_query.h"
 
@@ -31,18 +32,35 @@ static const struct db_statement LIST_COMPLETED = {
     .columns = EVENT_COLUMNS,
 };
 
+#define EVENT_MEMBERS                                                                                                  \
+    "e.outbox_id, e.event_id, e.topic, e.key, e.type, e.time, e.status, e.deferred_state, e.reason_code, e.reason"
+
+/* Driven by what is deferred, which is little, whatever the planner believes. */
+#define DEFERRED_SQL                                                                                                   \
+    "SELECT " EVENT_MEMBERS " FROM onceward.deferred d CROSS JOIN LATERAL (SELECT * FROM onceward.events e "           \
+    "WHERE e.outbox_id = d.id AND e.tenant = $1 OFFSET 0) e WHERE d.id < $2 "
+
 static const struct db_statement LIST_FAILED = {
-    .sql = EVENT_SQL "AND e.deferred_state IN ('parked', 'discarded') ORDER BY e.outbox_id DESC LIMIT $3",
+    .sql = DEFERRED_SQL "AND d.state IN ('parked', 'discarded') ORDER BY d.id DESC LIMIT $3",
     .columns = EVENT_COLUMNS,
 };
 
-/* Not settled: behind the relays' bound, or deferred before it. */
+/* Below the lowest floor only what was open in a lane's `from` can be unsettled; those xids are few, and this form of
+ * comparison is one that only the index (xid, id) serves. */
+#define FLOOR_SQL "(SELECT min(from_floor) FROM onceward.lane_state)"
+#define LATE_SQL(members, conditions)                                                                                  \
+    "SELECT " members " FROM (SELECT DISTINCT x.xid FROM onceward.lane_state l, pg_snapshot_xip(l.snapshot_from) "     \
+    "AS x(xid)) x CROSS JOIN LATERAL (SELECT * FROM onceward.events e WHERE (e.xid, e.outbox_id) > (x.xid, 0::int8) "  \
+    "AND (e.xid, e.outbox_id) <= (x.xid, " FLOOR_SQL ") OFFSET 0) e WHERE " conditions
+
+/* Not settled: above the floors, late below them, or deferred. */
 static const struct db_statement LIST_UNSETTLED = {
-    .sql = "(" EVENT_SQL "AND e.status = $4 AND e.xid >= (SELECT xid_min FROM onceward.unsettled_bound) "
-           "ORDER BY e.outbox_id DESC LIMIT $3) UNION ALL "
-           "(" EVENT_SQL "AND e.status = $4 AND e.xid < (SELECT xid_min FROM onceward.unsettled_bound) "
-           "AND e.deferred_state IN ('held', 'waiting', 'in_doubt') ORDER BY e.outbox_id DESC LIMIT $3) "
-           "ORDER BY 1 DESC LIMIT $3",
+    .sql = "(" EVENT_SQL "AND e.status = $4 AND e.outbox_id > " FLOOR_SQL " ORDER BY e.outbox_id DESC LIMIT $3) UNION "
+           "(" LATE_SQL(EVENT_MEMBERS, "e.status = $4 AND e.tenant = $1 AND e.outbox_id < $2 ORDER BY e.outbox_id DESC "
+                                       "LIMIT $3") ") UNION "
+                                                   "(" DEFERRED_SQL
+                                                   "AND e.status = $4 AND d.state IN ('held', 'waiting', 'in_doubt') "
+                                                   "ORDER BY d.id DESC LIMIT $3) ORDER BY 1 DESC LIMIT $3",
     .columns = EVENT_COLUMNS,
 };
 
@@ -99,13 +117,16 @@ static const struct db_statement LIST_FOREIGN = {
 
 /* What is pending, without what was deferred: that waits for something else than a relay. A lease that ends later than
  * any lease is long belongs to a clock that was set back. */
+#define PENDING_AT                                                                                                     \
+    "e.status = 'pending' AND e.deferred_state IS NULL "                                                               \
+    "AND pg_visible_in_snapshot(e.xid, coalesce($1::pg_snapshot, pg_current_snapshot()))"
+
 static const struct db_statement BACKLOG = {
     .sql = "SELECT (SELECT count(*) FROM onceward.relays WHERE until > clock_timestamp() "
            "AND until < clock_timestamp() + interval '1 minute'), "
-           "(SELECT count(*) FROM onceward.events e WHERE e.status = 'pending' AND e.deferred_state IS NULL "
-           "AND e.xid >= (SELECT xid_min FROM onceward.unsettled_bound) "
-           "AND pg_visible_in_snapshot(e.xid, coalesce($1::pg_snapshot, pg_current_snapshot()))), "
-           "pg_current_snapshot()::text",
+           "(SELECT count(*) FROM (SELECT e.outbox_id FROM onceward.events e WHERE e.outbox_id > " FLOOR_SQL
+           " AND " PENDING_AT " ORDER BY e.outbox_id) a) + "
+           "(SELECT count(*) FROM (" LATE_SQL("e.outbox_id", PENDING_AT) ") b), pg_current_snapshot()::text",
     .columns = {DB_INT8, DB_INT8, DB_TEXT},
 };
 

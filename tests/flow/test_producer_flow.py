@@ -528,7 +528,8 @@ def fake_claim(world, settles):
         INSERT INTO onceward.lane_progress (lane, seq, owner, incarnation, attempt, kind, snapshot_from, from_floor,
             snapshot_to, to_floor, to_ceiling, position, claimed_to, system_identifier)
         SELECT lane, seq + 1, 'fake', '00000000-0000-0000-0000-000000000001', gen_random_uuid(), 'moved',
-               {'pg_current_snapshot()' if settles else 'snapshot_from'}, from_floor,
+               {'pg_current_snapshot()' if settles else 'snapshot_from'},
+               {'(SELECT last_value FROM onceward.outbox_id_seq)' if settles else 'from_floor'},
                {'NULL' if settles else 'pg_current_snapshot()'}, {'NULL' if settles else '0'},
                {'NULL' if settles else '(SELECT last_value FROM onceward.outbox_id_seq)'}, position,
                (SELECT last_value FROM onceward.outbox_id_seq), (SELECT system_identifier FROM pg_control_system())
@@ -560,6 +561,38 @@ def _(world):
                  f"WHERE event_id = '{receipt['event_id']}'")
     assert has("failed")["event"]["reason"] == {"code": "MSG_SIZE_TOO_LARGE", "text": "the broker says no"}
     world.db.sql("DELETE FROM onceward.deferred")
+
+
+@case("C1 C4", "an event whose transaction was open when the relay last looked is pending, not forgotten")
+def _(world):
+    late = subprocess.Popen(["psql", "-X", "-q", "-d", world.db.admin], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                            text=True)
+    name = new_id()
+    late.stdin.write("BEGIN; INSERT INTO onceward.outbox (tenant, event_id, topic, key, type, source, time, value) "
+                     f"VALUES ('default', '{name}', 'demo', 'late', 'demo', '/x', now(), '{{}}');\n")
+    late.stdin.flush()
+    time.sleep(0.3)
+    for _ in range(3):
+        world.producer.post("/submissions", {"type": "demo"})
+    fake_claim(world, True)  # Its id is below the floor now, and its xid in the snapshot's list.
+    late.stdin.write("COMMIT;\n\\q\n")
+    late.stdin.close()
+    late.wait()
+    pending = world.producer.get("/events?status=pending").json["events"]
+    assert [row["event_id"] for row in pending] == [name], pending
+    fake_relay(world)
+    results = in_parallel([lambda: world.producer.post("/events/run"),
+                           lambda: (time.sleep(0.5), fake_claim(world, False))])
+    assert expect(results[0], 200).json == {"claimed": 1}, results[0]
+    world.db.sql("INSERT INTO onceward.deferred SELECT id, lane, tenant, event_id, topic, key, type, source, subject, time, "
+                 "content_type, dataschema, traceparent, header_names, header_values, value, 'held', 'behind', "
+                 f"'behind another' FROM onceward.outbox WHERE event_id = '{name}'")
+    pending = world.producer.get("/events?status=pending").json["events"]
+    assert [row["deferred"] for row in pending] == ["held"], pending
+    fake_claim(world, True)
+    assert [row["event_id"] for row in world.producer.get("/events?status=pending").json["events"]] == [name]
+    world.db.sql("DELETE FROM onceward.deferred")
+    assert world.producer.get("/events?status=pending").json["events"] == []
 
 
 @case("C1", "events are listed in pages, each once")
