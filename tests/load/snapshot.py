@@ -5,6 +5,7 @@ import hashlib
 import json
 import random
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.parse
@@ -106,10 +107,14 @@ def parse_record(line: bytes):
 def read_topic(bootstrap, topic):
     """Every record from the beginning to the end, by kcat."""
     command = ["kcat", "-C", "-q", "-b", bootstrap, "-t", topic, "-o", "beginning", "-e", "-J", "-X", "check.crcs=true"]
-    done = subprocess.run(command, capture_output=True, check=False)
-    if done.returncode != 0:
-        raise SnapshotError(f"kcat cannot read {topic}: {done.stderr.decode(errors='replace').strip()}")
-    return [parse_record(line) for line in done.stdout.split(b"\n") if line]
+    with tempfile.TemporaryFile() as errors:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as process:
+            records = [parse_record(line) for line in process.stdout]
+        errors.seek(0)
+        said = errors.read().decode(errors="replace").strip()
+    if process.returncode != 0:
+        raise SnapshotError(f"kcat cannot read {topic}: {said}")
+    return records
 
 
 def fetch_documents(url, documents, count_max):
