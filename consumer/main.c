@@ -30,7 +30,7 @@ static bool run(const struct consumer_settings *settings, struct health *health,
 
 int main(int argc, char **argv)
 {
-    struct consumer_settings settings;
+    struct consumer_settings settings = {.database = NULL};
     enum config_outcome outcome = config_load(&consumer_settings_program, argc, argv, &settings, NULL, stdout, stderr);
     if (outcome != CONFIG_RUN) {
         return outcome == CONFIG_DONE ? 0 : 2;

@@ -457,7 +457,7 @@ static void test_consumer_applies_once_among_members_that_come_and_go(void **sta
 {
     struct flow *flow = *state;
     struct program *members[3];
-    char name[8];
+    char name[16];
     for (int i = 0; i < 3; i++) {
         snprintf(name, sizeof name, "m%d", i);
         members[i] = start_member(flow, name);
