@@ -263,11 +263,18 @@ def judge_record(row, record, verdict):
     verdict.same("bytes_differ", subject, "sha256 of the value on the topic", found_sha256, row["value_sha256"])
 
 
-def judge_topic_order(case, verdict):
+def first_records(case):
+    """Each event's first record: by offset inside a partition, by time between partitions (copies may lie anywhere)."""
     firsts = {}
     for record in sorted(case.snapshot.records, key=lambda record: (record["partition"], record["offset"])):
-        if record["event_id"] in case.outbox:
-            firsts.setdefault(record["event_id"], record)
+        first = firsts.setdefault(record["event_id"], record)
+        if record["partition"] != first["partition"] and record["ts"] < first["ts"]:
+            firsts[record["event_id"]] = record
+    return {event_id: record for event_id, record in firsts.items() if event_id in case.outbox}
+
+
+def judge_topic_order(case, verdict):
+    firsts = first_records(case)
     by_key = defaultdict(list)
     for event_id, record in firsts.items():
         by_key[case.outbox[event_id]["key"]].append((record["partition"], record["offset"], event_id))

@@ -29,7 +29,7 @@ class Snapshot:
     documents: list = field(default_factory=list)
     submissions: list = field(default_factory=list)
     outbox: list = field(default_factory=list)
-    records: list = field(default_factory=list)  # partition, offset, key, value (bytes), headers ([name, bytes] pairs)
+    records: list = field(default_factory=list)  # partition, offset, ts, key, value (bytes), headers ([name, bytes] pairs)
     inbox: list = field(default_factory=list)
     inbox_strangers: list = field(default_factory=list)
     failures: list = field(default_factory=list)
@@ -99,7 +99,7 @@ def parse_record(line: bytes):
     """A line of kcat -J. What is no UTF-8 in it passes as it is, so nothing is lost."""
     found = json.loads(line.decode("utf-8", "surrogateescape"))
     flat = found.get("headers") or []
-    return {"partition": found["partition"], "offset": found["offset"], "key": _bytes(found.get("key")),
+    return {"partition": found["partition"], "offset": found["offset"], "ts": found.get("ts", 0), "key": _bytes(found.get("key")),
             "value": _bytes(found.get("payload")),
             "headers": [[name, _bytes(value)] for name, value in zip(flat[::2], flat[1::2])]}
 

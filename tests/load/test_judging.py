@@ -247,8 +247,8 @@ FAULTS = [
 ]
 
 
-def copy_of_record(world):
-    world.snapshot.records.append(copy.deepcopy(world.snapshot.records[5]) | {"offset": 99, "partition": 0})
+def copy_of_record(world, **place):
+    of_record(LATER, lambda _world, record: world.snapshot.records.append(copy.deepcopy(record) | {"offset": 99, "ts": 999} | place))(world)
 
 
 def lost_answer(world):
@@ -277,6 +277,8 @@ def unknown_publish(world):
 SOUND = [
     ("nothing is wrong", lambda world: None),
     ("a copy on the topic", copy_of_record),
+    ("a copy on another partition", lambda world: copy_of_record(world, partition=2)),
+    ("a copy on another partition, before all others there", lambda world: copy_of_record(world, partition=-1)),
     ("an answer was lost, the repeat says duplicate", lost_answer),
     ("a call without any answer that did not take place", never_happened),
     ("a call without id and answer that took place", loose_submission),

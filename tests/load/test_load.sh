@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Real input through a whole system: REQUESTS requests (default 1 000) with real files, 20 clients at once, some calls
-# repeated, events of few keys beside them; then the checker proves each effect. Afterwards one effect is doubled and one
-# lost in the sink, to see that this very check would have named them.
+# repeated, events of few keys beside them; then the checker proves each effect, and again after records were copied on
+# the topic. At last one effect is doubled and one lost in the sink, to see that this very check would have named them.
 #
 #   test_load.sh BIN_DIR [REQUESTS]
 set -euo pipefail
@@ -18,6 +18,15 @@ requests=${2:-1000}
 system_start "$1"
 "$here/run" --requests "$requests" --clients 20 --topic "$system_topic" --out "$system_folder/manifest"
 "$here/check" --manifest "$system_folder/manifest" --settle $((60 + requests / 50))
+
+# Copies on the topic change nothing: the consumer reads them to the end, and the same holds as before.
+"$here/copy" --topic "$system_topic" --records 60
+system_await_consumed
+code=0
+copied=$("$here/check" --manifest "$system_folder/manifest" --fetch 1) || code=$?
+grep -E '^(anomal|topic_copies)' <<<"$copied"
+[ "$code" -eq 0 ] || system_fail "copies on the topic changed something"
+grep -qE '^topic_copies: ([6-9][0-9]|[0-9]{3,})$' <<<"$copied" || system_fail "the copies were not seen"
 system_versions
 
 psql -XAtq -d "$ONCEWARD_DATABASE" -v ON_ERROR_STOP=1 -c "

@@ -96,7 +96,7 @@ class World:
                "subject": key, "time": time, "content_type": "application/json", "dataschema": None, "traceparent": None,
                "header_names": ["x-load"], "header_values": ["ff00"], "value_sha256": judging.sha256(value), "status": "completed"}
         offset = sum(1 for record in self.snapshot.records if record["partition"] == partition)
-        place = {"partition": partition, "offset": offset}
+        place = {"partition": partition, "offset": offset, "ts": self._next_id}
         headers = [list(pair) for pair in judging.wanted_headers(row)]
         self.snapshot.outbox.append(row)
         self.snapshot.records.append(place | {"key": key.encode(), "value": value, "headers": headers})

@@ -113,6 +113,18 @@ system_start() {
     system_run relay && system_run consumer && system_run producer
 }
 
+# Waits until the consumer's cursors stand at the end of every partition, as the broker tells it.
+system_await_consumed() {
+    local deadline=$((SECONDS + system_seconds))
+    until "$system_bin/onceward" status --json >"$system_folder/status.json" && python3 -c 'import json, sys
+cursors = json.load(open(sys.argv[1]))["consumers"]
+sys.exit(0 if cursors and all(cursor["lag"] == 0 for cursor in cursors) else 1)' "$system_folder/status.json"
+    do
+        [ "$SECONDS" -lt "$deadline" ] || { system_fail "the consumer does not reach the end of its partitions"; return 1; }
+        sleep 0.2
+    done
+}
+
 # What it all ran on. The consumer has written the broker's cluster id down once it has its partitions.
 system_versions() {
     psql -XAtq -d "$ONCEWARD_DATABASE" -v ON_ERROR_STOP=1 -c "SELECT 'database: ' || version()" \
