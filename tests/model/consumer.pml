@@ -91,11 +91,11 @@ byte last_seq[CURSORS], last_incarnation[CURSORS], last_offset[CURSORS];
 byte last_token; /* A bit per cursor: tells apart rows of one seq of before and after a restore. */
 byte cursor_lock[CURSORS]; /* Who has inserted the next row and not committed. */
 byte inbox[2];
-byte claimed[2];           /* Outside sink: committed claims, not completed. */
 byte inbox_lock[6];        /* Who has inserted and not committed, by scope and event. */
 byte applied[2];
 byte dead;
 bit timeline;
+bit order_given_up; /* Outside sink: one worker dead-lettered a1, another may still call for it. */
 
 /* ---- The consumers ---- */
 
@@ -122,7 +122,7 @@ byte i;
 inline effect(scope, e)
 {
     effect_is_once_in_its_scope = !HAS(applied[scope], e);
-    order_per_key_holds = e != A1 || !HAS(applied[scope], A2);
+    order_per_key_holds = e != A1 || !HAS(applied[scope], A2) || order_given_up;
     applied[scope] = applied[scope] | BIT(e);
     printf("    effect of event %d in scope %d\n", e, scope)
 }
@@ -323,7 +323,8 @@ end:
 #endif
         }
 #else
-    /* A sink elsewhere: claim (committed; an older claim's lease may have ended), call with the key, complete. */
+    /* A sink elsewhere: claim, call with the key, complete. A claim's lease may end at any time, so it keeps nobody
+     * from calling. */
     :: d_step { state[w] == HOLDS && HAS_RECORD(w) && cursor_lock[CUR] == NOBODY ->
         if
         :: HAS(inbox[SCOPE(CUR)], EVENT) ->
@@ -333,10 +334,10 @@ end:
             :: else -> state[w] = REVIEWS
             fi
         :: else ->
-            claimed[SCOPE(CUR)] = claimed[SCOPE(CUR)] | BIT(EVENT); state[w] = CLAIMED;
 #ifdef DONE_BEFORE_THE_CALL
-            inbox[SCOPE(CUR)] = inbox[SCOPE(CUR)] | BIT(EVENT)
+            inbox[SCOPE(CUR)] = inbox[SCOPE(CUR)] | BIT(EVENT);
 #endif
+            state[w] = CLAIMED
         fi }
     :: d_step { state[w] == CLAIMED ->
         printf("consumer %d calls for event %d in scope %d\n", CONSUMER_OF(w), EVENT, SCOPE(CUR));
@@ -357,14 +358,20 @@ end:
         if
         :: PASSES_GUARD(w) ->
             inbox[SCOPE(CUR)] = inbox[SCOPE(CUR)] | BIT(EVENT);
-            claimed[SCOPE(CUR)] = claimed[SCOPE(CUR)] & ~BIT(EVENT);
             next_row(w, offset[w] + 1); follow(w)
         :: else -> state[w] = REVIEWS
         fi }
+    /* The sink refuses it for good. */
+    :: d_step { state[w] == CLAIMED && cursor_lock[CUR] == NOBODY && PASSES_GUARD(w) && faults_left > 0 &&
+        SCOPE(CUR) == 0 && !HAS(inbox[0] | applied[0], EVENT) ->
+        REACHED(BAD_RECORD); printf("consumer %d dead-letters event %d\n", CONSUMER_OF(w), EVENT);
+        faults_left--; dead = dead | BIT(EVENT); inbox[0] = inbox[0] | BIT(EVENT);
+        order_given_up = order_given_up || EVENT == A1;
+        next_row(w, offset[w] + 1); follow(w) }
     :: d_step { state[w] == CALLED && cursor_lock[CUR] == NOBODY && PASSES_GUARD(w) && faults_left > 0 ->
         REACHED(LOST_ANSWER); printf("the answer is lost to consumer %d's completion\n", CONSUMER_OF(w));
         faults_left--;
-        inbox[SCOPE(CUR)] = inbox[SCOPE(CUR)] | BIT(EVENT); claimed[SCOPE(CUR)] = claimed[SCOPE(CUR)] & ~BIT(EVENT);
+        inbox[SCOPE(CUR)] = inbox[SCOPE(CUR)] | BIT(EVENT);
         next_row(w, offset[w] + 1); state[w] = REVIEWS }
 #endif
     :: d_step { state[w] != AWAY && faults_left > 0 && !IS_DONE -> crash(w) }
@@ -460,7 +467,10 @@ end:
         last_seq[0] = b_seq[0]; last_incarnation[0] = b_incarnation[0]; last_offset[0] = b_offset[0];
         last_seq[1] = b_seq[1]; last_incarnation[1] = b_incarnation[1]; last_offset[1] = b_offset[1];
 #endif
-        inbox[0] = b_inbox; applied[0] = b_applied; dead = b_dead;
+        inbox[0] = b_inbox; dead = b_dead;
+#ifndef OUTSIDE
+        applied[0] = b_applied;
+#endif
         b_seq[0] = 0; b_incarnation[0] = 0; b_offset[0] = 0; b_seq[1] = 0; b_incarnation[1] = 0; b_offset[1] = 0;
         b_inbox = 0; b_applied = 0; b_dead = 0 }
     od
