@@ -111,6 +111,7 @@ static void test_relay_waits_for_a_database_and_outlives_its_crash(void **state)
     program_signal(relay, SIGTERM);
     assert_int_equal(program_wait(relay, FLOW_KIT_WAIT_MS), 0);
     program_free(&relay);
+    postgres_fixture_free(&fixture);
     kafka_fixture_free(&kafka);
 }
 

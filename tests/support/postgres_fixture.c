@@ -377,7 +377,9 @@ void postgres_fixture_free(struct postgres_fixture **fixturep)
     PQfinish(fixture->database);
     char sql[256];
     format(sql, sizeof sql, "DROP DATABASE IF EXISTS %s WITH (FORCE)", fixture->name);
-    if (PQstatus(fixture->server) != CONNECTION_OK) { /* The test may have restarted the server. */
+    /* The test may have restarted the server, which the connection finds out only by failing. */
+    PQclear(PQexec(fixture->server, ""));
+    if (PQstatus(fixture->server) != CONNECTION_OK) {
         PQreset(fixture->server);
     }
     if (!run(fixture->server, sql)) {
