@@ -17,6 +17,7 @@ import shapes
 
 TABLE = "onceward_load.keys"
 RESTART_WAIT_S = 0.5
+RESTART_COUNT_MAX = 200
 
 
 def prepare(conninfo, keys):
@@ -48,15 +49,16 @@ class Writer(threading.Thread):
         self.unknown = 0
 
     def run(self):
-        patience = 200
-        while self._at < len(self._transactions):
-            if self._run_script() == 0:
-                continue
-            self._settle("unknown")
-            patience -= 1
-            if patience == 0:
+        """Starts psql again where it failed; error is set only if that is given up."""
+        error = None
+        for _ in range(RESTART_COUNT_MAX):
+            if self._at == len(self._transactions):
                 return
-            time.sleep(RESTART_WAIT_S)
+            error = self._run_script()
+            if error is not None:
+                self._settle("unknown")
+                time.sleep(RESTART_WAIT_S)
+        self.error = error
 
     def _divide(self, numbers):
         transactions = []
@@ -87,14 +89,15 @@ class Writer(threading.Thread):
             yield "ROLLBACK;\n\\echo rolled_back\n" if self._rng.random() < 0.05 else "COMMIT;\n\\echo committed\n"
 
     def _run_script(self):
+        """None if every transaction that was left is done, else what psql said."""
         with tempfile.NamedTemporaryFile("w", suffix=".sql", delete=False, encoding="utf-8") as file:
             file.writelines(self._script())
         try:
             with psql.start(self._conninfo, file.name) as process:
                 for line in process.stdout:
                     self._read(line.rstrip("\n"))
-                self.error = process.stderr.read().strip() or self.error
-            return process.returncode
+                said = process.stderr.read().strip()
+            return None if process.returncode == 0 else said or f"psql ended with {process.returncode}"
         finally:
             os.unlink(file.name)
 
