@@ -56,6 +56,7 @@ bool consumer_verify_log(struct consumer *consumer, struct consumer_cursor *curs
     int64_t end = 0;
     if (!kafka_reader_log_ends(consumer->reader, cursor->topic, cursor->partition, CONSUMER_ASK_MS, &first, &end,
                                err)) {
+        consumer->is_unreachable = true;
         return false;
     }
     int64_t gone_count = 0;
@@ -183,6 +184,12 @@ static bool check_waiting(struct consumer *consumer, int64_t now_ms, struct err 
 
 bool consumer_verify_step(struct consumer *consumer, int64_t now_ms, struct err *err)
 {
+    if (consumer->is_unreachable) {
+        /* To wait for an answer now would keep the group's callbacks waiting: a static member that leaves a lost
+         * assignment unanswered until the broker is back is fenced by it for good. */
+        consumer_verify_cancel(consumer);
+        return true;
+    }
     if (!check_waiting(consumer, now_ms, err)) {
         return false;
     }

@@ -127,6 +127,12 @@ void kafka_reader_stop(struct kafka_reader *reader)
 bool kafka_reader_log_ends(struct kafka_reader *reader, const char *topic, int32_t partition, int timeout_ms,
                            int64_t *ret_first, int64_t *ret_next, struct err *err)
 {
+    /* librdkafka 2.0.2 waits past timeout_ms for a leader that is away (seen: 10 s), and whoever waits here does not
+     * serve the group's callbacks. So first a question that keeps its time. */
+    int32_t count = 0;
+    if (!kafka_reader_partition_count(reader, topic, timeout_ms, &count, err)) {
+        return false;
+    }
     rd_kafka_resp_err_t code =
         rd_kafka_query_watermark_offsets(reader->handle, topic, partition, ret_first, ret_next, timeout_ms);
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ||
