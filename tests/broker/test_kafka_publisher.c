@@ -328,9 +328,7 @@ static void test_kafka_publisher_writes_the_record_of_the_contract_to_a_real_bro
 {
     (void)state;
     const char *brokers = getenv("ONCEWARD_TEST_KAFKA");
-    if (brokers == NULL) {
-        skip();
-    }
+    assert_non_null(brokers); /* A test without its broker fails: a skipped one looks green. */
     struct kafka_publisher_options options = {.brokers = brokers, .outstanding_count_max = 1000};
     struct err err = ERR_INIT;
     struct publisher *publisher = kafka_publisher_open(&options, &err);
@@ -370,9 +368,7 @@ static void test_kafka_publisher_judges_each_record_by_itself_when_single(void *
 {
     (void)state;
     const char *brokers = getenv("ONCEWARD_TEST_KAFKA");
-    if (brokers == NULL) {
-        skip();
-    }
+    assert_non_null(brokers); /* A test without its broker fails: a skipped one looks green. */
     struct kafka_publisher_options options = {.brokers = brokers, .outstanding_count_max = 100, .is_single = true};
     struct err err = ERR_INIT;
     struct publisher *publisher = kafka_publisher_open(&options, &err);
