@@ -72,7 +72,6 @@ byte faults_left = FAULTS;
 #define PRUNED 11
 #define REPEATED_CALL 12
 #define ZOMBIE_COMMITS 13
-#define LAST_PROBE 13
 
 /* ---- The topic ---- */
 

@@ -49,7 +49,7 @@ byte faults_left = FAULTS;
 #define RESTORED 11
 #define GHOST_LANDS 12
 #define ZOMBIE_SENDS 13
-#define LAST_PROBE 13
+#define HAND_OVER 14
 
 /* ---- The database ---- */
 
@@ -339,6 +339,12 @@ end:
     :: d_step { in_statement[r] && guard_passed[r] && !HAS(rows, NEXT_SEQ(r)) && faults_left > 0 ->
         REACHED(LOST_ANSWER); printf("the answer to relay %d's next row is lost\n", r);
         faults_left--; insert_row(r); reviews[r] = 1; in_statement[r] = 0; guard_passed[r] = 0; tidy() }
+    /* Lets the lane go: its row and the owner in one transaction, when nothing is in flight and all is settled. */
+    :: d_step { WORKS(r) && wire[r] == 0 && (HANDLED(r) | drained[r]) == 0 && lane_owner == r && PASSES_GUARD(r) &&
+        !IS_SETTLED && faults_left > 0 ->
+        REACHED(HAND_OVER); printf("relay %d lets the lane go\n", r);
+        faults_left--; last_seq++; last_incarnation = INCARNATION(r); last_token = timeline;
+        rows = rows | BIT(last_seq); lane_owner = NOBODY; let_go(r); tidy() }
     /* A snapshot from another server than before: what is in memory dies. */
     :: d_step { WORKS(r) && !IS_SAME_SERVER(r) -> reviews[r] = 1 }
     :: d_step { reviews[r] -> review(r); tidy() }

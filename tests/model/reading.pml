@@ -59,7 +59,6 @@ byte crashes_left = CRASHES;
 #define ROLLBACK 2
 #define LATE_ROW 3
 #define TRUNCATED 4
-#define LAST_PROBE 4
 
 /* pg_visible_in_snapshot(): whether it had ended, not whether it had committed. The table hides what rolled back. */
 #define ENDED_IN(xid, max, list) ((xid) < (max) && !HAS(list, xid))

@@ -39,7 +39,6 @@ byte faults_left = FAULTS;
 #define LOST_ANSWER 4
 #define DUPLICATE 5
 #define WAITED 6
-#define LAST_PROBE 6
 
 /* ---- The database, by request ---- */
 
