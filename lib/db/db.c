@@ -135,6 +135,19 @@ bool db_server_equals(const struct db_server *one, const struct db_server *other
            one->postmaster_start_us == other->postmaster_start_us && one->timeline == other->timeline;
 }
 
+/* In recovery the list of running transactions is empty, and a snapshot would lose rows. */
+bool db_check_server(const struct db *db, const PGresult *result, int column, struct err *err)
+{
+    if (db_get_bool(result, 0, column + 2)) {
+        return err_set(err, ERR_TRANSIENT, "not_primary", "%s is in recovery", db_where(db));
+    }
+    if (db_get_timestamptz(result, 0, column) != db->server.postmaster_start_us ||
+        db_get_int4(result, 0, column + 1) != db->server.timeline) {
+        return err_set(err, ERR_TRANSIENT, "server_changed", "%s is another server than before", db_where(db));
+    }
+    return true;
+}
+
 static const struct db_statement SET_SESSION = {
     .sql = "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
            " WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, $1), set_config('lock_timeout', $2, $1),"

@@ -157,6 +157,8 @@ bool db_lane_take(struct db *db, const struct db_lane_owner *owner, int lane, co
 
 /* ---- Moving ---- */
 
+/* The server stands in the guard too: behind a pooler it can be swapped for one that was restored to an earlier time,
+ * whose last row is the one that we know. What we hold as acknowledged would then settle events that took its ids. */
 #define SQL_MOVED                                                                                                      \
     "INSERT INTO onceward.lane_progress (lane, seq, owner, incarnation, attempt, kind, snapshot_from, from_floor,"     \
     " snapshot_to, to_floor, to_ceiling, position, claimed_to, claimed_count, starts, settled_ids, settled_least,"     \
@@ -165,7 +167,8 @@ bool db_lane_take(struct db *db, const struct db_lane_owner *owner, int lane, co
     " last.starts, $15, $16, $17, $18, $19, $20, last.system_identifier"                                               \
     " FROM (SELECT seq, attempt, starts, system_identifier FROM onceward.lane_progress"                                \
     " WHERE lane = $1 AND seq >= $2 ORDER BY seq DESC LIMIT 1) last"                                                   \
-    " WHERE last.seq = $2 AND last.attempt = $3 ON CONFLICT DO NOTHING RETURNING lane"
+    " WHERE last.seq = $2 AND last.attempt = $3 AND pg_catalog.pg_postmaster_start_time() = $21"                       \
+    " AND " DB_SQL_TIMELINE " = $22 ON CONFLICT DO NOTHING RETURNING lane"
 
 static const struct db_statement MOVE = {
     .sql = SQL_MOVED,
@@ -180,10 +183,10 @@ static const struct db_statement MOVE_AND_DEFER = {
            " SELECT o.id, o.lane, o.tenant, o.event_id, o.topic, o.key, o.type, o.source, o.subject, o.time,"
            " o.content_type, o.dataschema, o.traceparent, o.header_names, o.header_values, o.value, d.state,"
            " d.reason_code, d.reason"
-           " FROM moved CROSS JOIN unnest($21::int8[], $22::text[], $23::text[], $24::text[])"
+           " FROM moved CROSS JOIN unnest($23::int8[], $24::text[], $25::text[], $26::text[])"
            " AS d (id, state, reason_code, reason) JOIN onceward.outbox o ON o.id = d.id ON CONFLICT (id) DO NOTHING"
            "), released AS ("
-           "UPDATE onceward.lanes l SET owner = NULL FROM moved WHERE $25 AND l.lane = moved.lane AND l.owner = $4"
+           "UPDATE onceward.lanes l SET owner = NULL FROM moved WHERE $27 AND l.lane = moved.lane AND l.owner = $4"
            ") SELECT lane FROM moved",
     .columns = {DB_INT2},
 };
@@ -260,6 +263,12 @@ static void add_settled(struct db_params *params, const struct db_lane_move *mov
     db_params_array_close(params);
 }
 
+static void add_server(struct db_params *params, const struct db_server *server)
+{
+    db_params_timestamptz(params, server->postmaster_start_us);
+    db_params_int4(params, server->timeline);
+}
+
 static void add_deferred(struct db_params *params, const struct db_lane_move *move)
 {
     db_params_array_open(params, DB_INT8);
@@ -297,6 +306,7 @@ enum db_lane_outcome db_lane_move(struct db *db, const struct db_lane_owner *own
         bool is_plain = move->deferred_count == 0 && !move->is_release;
         add_place(&params[i], owner, move);
         add_settled(&params[i], move);
+        add_server(&params[i], db_server(db));
         if (!is_plain) {
             add_deferred(&params[i], move);
         }
@@ -323,8 +333,9 @@ enum db_lane_outcome db_lane_move(struct db *db, const struct db_lane_owner *own
 
 static const struct db_statement READ_TAIL = {
     .sql = "SELECT " SQL_ROW ", EXISTS (SELECT FROM onceward.lane_progress p WHERE p.lane = $1 AND p.seq > $2"
-           " AND p.incarnation <> $3) FROM onceward.lane_progress WHERE lane = $1 ORDER BY seq DESC LIMIT 1",
-    .columns = {ROW_COLUMNS, DB_BOOL},
+           " AND p.incarnation <> $3), " DB_SQL_SERVER
+           " FROM onceward.lane_progress WHERE lane = $1 ORDER BY seq DESC LIMIT 1",
+    .columns = {ROW_COLUMNS, DB_BOOL, DB_SERVER_COLUMNS},
 };
 
 bool db_lane_read_tail(struct db *db, int lane, int64_t seq, const struct uuid *incarnation,
@@ -335,7 +346,8 @@ bool db_lane_read_tail(struct db *db, int lane, int64_t seq, const struct uuid *
     db_params_int8(&params, seq);
     db_params_uuid(&params, incarnation->bytes);
     DB_RESULT(result);
-    if (!db_exec_row(db, &READ_TAIL, &params, &result, err) || !fill_row(db, result, &ret_tail->last, err)) {
+    if (!db_exec_row(db, &READ_TAIL, &params, &result, err) || !db_check_server(db, result, 13, err) ||
+        !fill_row(db, result, &ret_tail->last, err)) {
         return false;
     }
     ret_tail->has_foreign_after = db_get_bool(result, 0, 12);

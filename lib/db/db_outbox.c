@@ -29,22 +29,9 @@ static const struct db_statement TAKE_FLOOR = {
 static const struct db_statement TAKE_SNAPSHOT = {
     .sql = "SELECT pg_catalog.pg_current_snapshot()::text,"
            " pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()), " SQL_SEQUENCE ","
-           " pg_catalog.pg_postmaster_start_time(), " DB_SQL_TIMELINE ", pg_catalog.pg_is_in_recovery()",
-    .columns = {DB_TEXT, DB_XID8, DB_INT8, DB_TIMESTAMPTZ, DB_INT4, DB_BOOL},
+           " " DB_SQL_SERVER,
+    .columns = {DB_TEXT, DB_XID8, DB_INT8, DB_SERVER_COLUMNS},
 };
-
-/* In recovery the list of running transactions is empty, and rows would be lost. */
-static bool check_server(struct db *db, const PGresult *result, int column, struct err *err)
-{
-    if (db_get_bool(result, 0, column + 2)) {
-        return err_set(err, ERR_TRANSIENT, "not_primary", "%s is in recovery", db_where(db));
-    }
-    if (db_get_timestamptz(result, 0, column) != db_server(db)->postmaster_start_us ||
-        db_get_int4(result, 0, column + 1) != db_server(db)->timeline) {
-        return err_set(err, ERR_TRANSIENT, "server_changed", "%s is another server than before", db_where(db));
-    }
-    return true;
-}
 
 bool db_outbox_snapshot(struct db *db, struct db_outbox_snapshot *ret_snapshot, struct err *err)
 {
@@ -54,7 +41,7 @@ bool db_outbox_snapshot(struct db *db, struct db_outbox_snapshot *ret_snapshot, 
         return false;
     }
     FAILPOINT("relay.after_own_xid");
-    if (!db_exec_row(db, &TAKE_SNAPSHOT, NULL, &snapshot, err) || !check_server(db, snapshot, 3, err)) {
+    if (!db_exec_row(db, &TAKE_SNAPSHOT, NULL, &snapshot, err) || !db_check_server(db, snapshot, 3, err)) {
         return false;
     }
     uint64_t own_xid = db_get_xid8(floor, 0, 1);
@@ -76,8 +63,8 @@ bool db_outbox_snapshot(struct db *db, struct db_outbox_snapshot *ret_snapshot, 
 static const struct db_statement HAS_NEWS = {
     .sql = "SELECT " SQL_SEQUENCE " > $1 OR EXISTS (SELECT FROM pg_catalog.pg_snapshot_xip($2::pg_snapshot) AS x (xid)"
            " WHERE pg_catalog.pg_visible_in_snapshot(x.xid, pg_catalog.pg_current_snapshot())),"
-           " pg_catalog.pg_postmaster_start_time(), " DB_SQL_TIMELINE ", pg_catalog.pg_is_in_recovery()",
-    .columns = {DB_BOOL, DB_TIMESTAMPTZ, DB_INT4, DB_BOOL},
+           " " DB_SQL_SERVER,
+    .columns = {DB_BOOL, DB_SERVER_COLUMNS},
 };
 
 bool db_outbox_has_news(struct db *db, const char *snapshot_text, int64_t floor, bool *ret_has_news, struct err *err)
@@ -86,7 +73,7 @@ bool db_outbox_has_news(struct db *db, const char *snapshot_text, int64_t floor,
     db_params_int8(&params, floor);
     db_params_literal(&params, snapshot_text);
     DB_RESULT(result);
-    if (!db_exec_row(db, &HAS_NEWS, &params, &result, err) || !check_server(db, result, 1, err)) {
+    if (!db_exec_row(db, &HAS_NEWS, &params, &result, err) || !db_check_server(db, result, 1, err)) {
         return false;
     }
     *ret_has_news = db_get_bool(result, 0, 0);

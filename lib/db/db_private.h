@@ -42,6 +42,11 @@
     "CASE WHEN pg_catalog.pg_is_in_recovery() THEN 0 ELSE ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name("       \
     "pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int4 END"
 
+/* Three columns by which db_check_server() tells whether this answer comes from the server of the last connect: a
+ * pooler can swap servers unseen. */
+#define DB_SQL_SERVER "pg_catalog.pg_postmaster_start_time(), " DB_SQL_TIMELINE ", pg_catalog.pg_is_in_recovery()"
+#define DB_SERVER_COLUMNS DB_TIMESTAMPTZ, DB_INT4, DB_BOOL
+
 /* Types by their fixed OIDs (pg_type.dat). Columns of other types are cast in SQL, mostly to text. */
 enum db_type {
     DB_VOID = 0,
@@ -262,6 +267,10 @@ struct db {
 bool db_wait(struct db *db, short events, int64_t until_ms, struct err *err) MUST_CHECK;
 /* The moment at which the wait for an answer that starts now must end. */
 int64_t db_wait_until(const struct db *db);
+
+/* False where the answer comes from a server that is in recovery, or from another life of it than at the last connect.
+ * column is the first of DB_SQL_SERVER in row 0. */
+bool db_check_server(const struct db *db, const PGresult *result, int column, struct err *err) MUST_CHECK;
 
 /* What sets the session: once after the connect, or, behind a pooler, first in each transaction. params borrows
  * from texts. */

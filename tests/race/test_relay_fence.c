@@ -132,6 +132,25 @@ static void test_a_sleeper_adds_no_row_past_a_deletion(void **state)
     db_lane_row_done(&tail.last);
 }
 
+/* A pooler swapped the server for one that was restored to just our row: its log alone cannot tell. */
+static void test_a_row_is_not_added_on_another_server(void **state)
+{
+    struct fence *fence = *state;
+    struct db_server *known = (struct db_server *)(uintptr_t)db_server(fence->db); /* As if from the one before. */
+    struct err err = ERR_INIT;
+    struct db_lane_tail tail;
+    known->postmaster_start_us--;
+    assert_false(move(fence->db, &fence->sleeper, &fence->slept_at));
+    assert_false(db_lane_read_tail(fence->db, LANE, fence->slept_at.seq, &fence->sleeper.incarnation, &tail, &err));
+    assert_string_equal(err.code, "server_changed");
+    assert_int_equal(err.kind, ERR_TRANSIENT);
+    known->postmaster_start_us++;
+    known->timeline++;
+    assert_false(move(fence->db, &fence->sleeper, &fence->slept_at));
+    known->timeline--;
+    assert_true(move(fence->db, &fence->sleeper, &fence->slept_at));
+}
+
 /* The same insert that trusts its key alone: the rows that would have refused it are gone. */
 static void test_an_insert_without_the_guard_is_caught(void **state)
 {
@@ -221,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_sleeper_adds_no_row_behind_a_rivals, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_sleeper_adds_no_row_past_a_deletion, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_row_is_not_added_on_another_server, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_insert_without_the_guard_is_caught, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_seq_of_before_a_restore_adds_no_row, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_commit_whose_answer_was_lost_is_adopted, setup, teardown),
