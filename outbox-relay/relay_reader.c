@@ -192,15 +192,16 @@ static void read_to(struct relay *relay, uint32_t group, int64_t position)
     }
 }
 
-/* An empty window is followed by one twice as wide, so that gaps cost little. */
+/* As wide as a bite of these lanes is likely to be. An empty window is followed by one twice as wide, so that gaps cost
+ * little. */
 static void set_window(struct relay *relay, uint32_t group, bool was_empty)
 {
+    int64_t likely_ids = (int64_t)relay->limits.bite_events * EVENT_LANE_COUNT / __builtin_popcount(group);
     for (int i = 0; i < EVENT_LANE_COUNT; i++) {
         struct relay_lane *lane = &relay->lanes[i];
         if ((group >> i & 1U) != 0) {
-            lane->window_ids = !was_empty                              ? relay->limits.bite_events
-                               : 2 * lane->window_ids < WINDOW_IDS_MAX ? 2 * lane->window_ids
-                                                                       : WINDOW_IDS_MAX;
+            int64_t twice = 2 * lane->window_ids < WINDOW_IDS_MAX ? 2 * lane->window_ids : WINDOW_IDS_MAX;
+            lane->window_ids = was_empty ? twice : likely_ids;
         }
     }
 }

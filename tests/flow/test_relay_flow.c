@@ -412,6 +412,39 @@ static void test_relay_goes_on_after_its_connections_are_cut(void **state)
     program_free(&relay);
 }
 
+/* With polls that are far apart, a datagram is what makes it prompt. */
+static void test_relay_publishes_at_once_after_a_hint(void **state)
+{
+    struct flow *flow = *state;
+    char hint[32];
+    int port = flow_kit_free_port(SOCK_DGRAM);
+    snprintf(hint, sizeof hint, "127.0.0.1:%d", port);
+    const char *const arguments[] = {"--database",
+                                     postgres_fixture_conninfo_as(flow->postgres, "onceward_relay"),
+                                     "--kafka",
+                                     kafka_fixture_bootstrap(flow->kafka),
+                                     "--name",
+                                     "r",
+                                     "--hint-listen",
+                                     hint,
+                                     "--poll-min-ms",
+                                     "10000",
+                                     "--poll-max-ms",
+                                     "10000",
+                                     "--listen",
+                                     "127.0.0.1:0",
+                                     NULL};
+    struct program *relay = program_start("outbox-relay", arguments, NULL);
+    assert_true(flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'r'", 8));
+    usleep(1000000); /* The first look at the outbox is over, and the topic not even known. */
+    int64_t begun_ms = clock_monotonic_ms();
+    submit(flow, 1);
+    flow_kit_hint(port);
+    assert_true(waits_until_settled(flow));
+    assert_true(clock_monotonic_ms() - begun_ms < 5000);
+    program_free(&relay);
+}
+
 int main(void)
 {
     enum { KILL_COUNT = COUNT_OF(kill_cases) };
@@ -424,6 +457,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_racing_passes_claim_each_event_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_relay_that_was_stopped_is_fenced_when_it_wakes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_relay_goes_on_after_its_connections_are_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_relay_publishes_at_once_after_a_hint, setup, teardown),
     };
     int failed = RUN_CASES("killed", test_relay_killed_loses_nothing, kill_cases);
     return failed + cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,16 @@ int flow_kit_dial(int port)
     return fd;
 }
 
+void flow_kit_hint(int port)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    ssize_t sent = sendto(fd, "1", 1, 0, (struct sockaddr *)&address, sizeof address);
+    assert(sent == 1);
+    close(fd);
+}
+
 static void http_get(int port, const char *path, char *answer, size_t size)
 {
     answer[0] = '\0';

@@ -19,6 +19,9 @@ int flow_kit_free_port(int type);
 /* A connection to a port of loopback, or -1. */
 int flow_kit_dial(int port);
 
+/* Sends a datagram to a port of loopback. */
+void flow_kit_hint(int port);
+
 /* Asks GET path again and again until the answer, head and all, holds the text. Prints the last answer if it never
  * does. */
 bool flow_kit_waits_for_answer(int port, const char *path, const char *text);
