@@ -363,11 +363,10 @@ static void test_racing_passes_claim_each_event_once(void **state)
                      8);
 }
 
-/* It stops between its decision and its insert; a process of the same name takes over; it wakes. */
-static void test_relay_that_was_stopped_is_fenced_when_it_wakes(void **state)
+/* It stops at the failpoint; a process of the same name takes over; it wakes. */
+static void check_fence(struct flow *flow, const char *failpoint)
 {
-    struct flow *flow = *state;
-    struct program *sleeper = start_relay(flow, "r", flow_kit_free_port(SOCK_STREAM), "relay.before_log_insert=stop@1");
+    struct program *sleeper = start_relay(flow, "r", flow_kit_free_port(SOCK_STREAM), failpoint);
     assert_true(flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'r'", 8));
     submit(flow, 20);
     usleep(700000);
@@ -388,6 +387,18 @@ static void test_relay_that_was_stopped_is_fenced_when_it_wakes(void **state)
     program_free(&sleeper);
     program_free(&follower);
     (void)check_topic(flow);
+}
+
+/* Between its decision and its insert. */
+static void test_relay_that_was_stopped_is_fenced_when_it_wakes(void **state)
+{
+    check_fence(*state, "relay.before_log_insert=stop@1");
+}
+
+/* Between its last check and the send: what it then sends comes again, and is not settled. */
+static void test_relay_that_was_stopped_before_it_sends_is_fenced(void **state)
+{
+    check_fence(*state, "relay.before_send=stop@1");
 }
 
 /* Connections are cut again and again; the server stays. What was acknowledged is not published again. */
@@ -456,6 +467,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_relays_share_the_lanes_and_one_follows_the_other, setup, teardown),
         cmocka_unit_test_setup_teardown(test_racing_passes_claim_each_event_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_relay_that_was_stopped_is_fenced_when_it_wakes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_relay_that_was_stopped_before_it_sends_is_fenced, setup, teardown),
         cmocka_unit_test_setup_teardown(test_relay_goes_on_after_its_connections_are_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(test_relay_publishes_at_once_after_a_hint, setup, teardown),
     };
