@@ -26,6 +26,7 @@ static bool fill_cursors(struct consumer *consumer, const struct kafka_consumer_
                                            .last_offset = DB_PROGRESS_OFFSET_NONE,
                                            .verified_offset = DB_PROGRESS_OFFSET_NONE,
                                            .anchor_offset = DB_PROGRESS_OFFSET_NONE,
+                                           .hole_end = DB_PROGRESS_OFFSET_NONE,
                                            .reason = ERR_INIT};
         consumer_measure_cursor(consumer, cursor);
     }
@@ -102,7 +103,8 @@ static bool on_out_of_range(struct consumer *consumer, const struct kafka_place 
         return consumer_place_start(consumer, cursor, true, err);
     }
     bool is_held = cursor->state == CONSUMER_CURSOR_CHECKING || cursor->state == CONSUMER_CURSOR_RUNNING;
-    return !is_held || consumer->is_suspended || consumer_place_start(consumer, cursor, false, err);
+    bool must_compare = cursor->state == CONSUMER_CURSOR_CHECKING;
+    return !is_held || consumer->is_suspended || consumer_place_start(consumer, cursor, must_compare, err);
 }
 
 static void on_message(struct consumer *consumer, struct kafka_message *message)

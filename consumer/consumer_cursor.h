@@ -37,7 +37,13 @@ struct consumer_cursor {
     int64_t verified_offset; /* The last one whose record was read again and was the same. */
     int64_t anchor_offset;   /* A record that was the last one some seconds ago, to be read again next. */
     unsigned char anchor_hash[DB_PROGRESS_HASH_SIZE];
-    int64_t until_ms;      /* End of the present wait, monotonic. */
+    int64_t until_ms; /* End of the present wait, monotonic. */
+    bool
+        is_contiguous; /* A record came since fetching began here, at its place or behind a hole that was seen twice. */
+    int64_t hole_end;  /* Offset of the first record behind a hole that was seen once. */
+    int64_t stall_offset;  /* Where read_offset was at stall_at_ms less stall_wait_ms. */
+    int64_t stall_at_ms;   /* If there is more on the log and nothing came by then, fetching begins anew; monotonic. */
+    int64_t stall_wait_ms; /* Doubled each time. */
     bool is_spent;         /* Its fetching ended out of range: only another assignment starts it again. */
     int64_t hinted_offset; /* What the group was told last. */
     struct err reason;

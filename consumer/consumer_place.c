@@ -21,7 +21,8 @@
 /* Where the broker is to read a cursor from. */
 static struct kafka_place place_of(const struct consumer_cursor *cursor)
 {
-    struct kafka_place place = {.topic = cursor->topic, .partition = cursor->partition, .offset = KAFKA_OFFSET_END};
+    struct kafka_place place = {
+        .topic = cursor->topic, .partition = cursor->partition, .offset = KAFKA_OFFSET_UNPLACED};
     if (cursor->state == CONSUMER_CURSOR_CHECKING) {
         place.offset = cursor->last_offset;
     } else if (cursor->state == CONSUMER_CURSOR_RUNNING) {
@@ -30,8 +31,7 @@ static struct kafka_place place_of(const struct consumer_cursor *cursor)
     return place;
 }
 
-/* Assigns everything anew, each at its place: what is spent cannot be sought. */
-static bool assign_anew(struct consumer *consumer, struct err *err)
+bool consumer_place_assign(struct consumer *consumer, struct err *err)
 {
     size_t count = consumer->cursors.count;
     struct kafka_place *places = calloc(count, sizeof *places);
@@ -41,6 +41,7 @@ static bool assign_anew(struct consumer *consumer, struct err *err)
     for (size_t i = 0; i < count; i++) {
         places[i] = place_of(&consumer->cursors.items[i]);
         consumer->cursors.items[i].is_spent = false;
+        consumer->cursors.items[i].is_contiguous = false;
     }
     bool is_good = kafka_consumer_assign(consumer->kafka, places, count, err);
     free(places);
@@ -52,9 +53,11 @@ bool consumer_place_start(struct consumer *consumer, struct consumer_cursor *cur
     bool compares = must_compare && cursor->last_offset != DB_PROGRESS_OFFSET_NONE;
     cursor->state = compares ? CONSUMER_CURSOR_CHECKING : CONSUMER_CURSOR_RUNNING;
     cursor->read_offset = cursor->next_offset;
+    cursor->is_contiguous = false;
+    cursor->hole_end = DB_PROGRESS_OFFSET_NONE;
     cursor->until_ms = clock_monotonic_ms() + CONSUMER_CHECK_MS;
-    bool is_placed =
-        cursor->is_spent ? assign_anew(consumer, err) : kafka_consumer_seek(consumer->kafka, place_of(cursor), err);
+    bool is_placed = cursor->is_spent ? consumer_place_assign(consumer, err)
+                                      : kafka_consumer_seek(consumer->kafka, place_of(cursor), err);
     return is_placed && kafka_consumer_resume(consumer->kafka, cursor->topic, cursor->partition, err);
 }
 

@@ -26,6 +26,8 @@ struct metrics;
 #define CONSUMER_SESSION_TIMEOUT_MS 10000
 #define CONSUMER_LOOK_MS 1000
 #define CONSUMER_HINT_MS 3000
+#define CONSUMER_STALL_MS 5000        /* Without a record although there are some, until fetching begins anew. */
+#define CONSUMER_STALL_MAX_MS 320000  /* The same when that did not help: a marker at the end of a log looks alike. */
 #define CONSUMER_CHECK_MS 3000        /* For the record at the cursor to come, and for one checkpoint. */
 #define CONSUMER_ASK_MS 2000          /* For a broker's answer to a question. */
 #define CONSUMER_TROUBLE_LOG_MS 10000 /* The same trouble is logged once in this time. */
@@ -106,6 +108,10 @@ bool consumer_place_look(struct consumer *consumer, struct err *err) MUST_CHECK;
 /* Tells the group how far the cursors are. */
 void consumer_place_hint(struct consumer *consumer);
 bool consumer_place_prune(struct consumer *consumer, struct err *err) MUST_CHECK;
+/* Assigns everything anew, each at its place: what is spent cannot be sought, and what was lost on the way comes again.
+ */
+bool consumer_place_assign(struct consumer *consumer, struct err *err) MUST_CHECK;
+
 /* Reads from its cursor on: the record to compare first, unless it was compared before. */
 bool consumer_place_start(struct consumer *consumer, struct consumer_cursor *cursor, bool must_compare,
                           struct err *err) MUST_CHECK;

@@ -23,11 +23,44 @@ static void stop_differing(struct consumer *consumer, struct consumer_cursor *cu
                         (long long)offset, (long long)cursor->verified_offset);
 }
 
+static void assign_again(struct consumer *consumer, const struct consumer_cursor *cursor, const char *why)
+{
+    struct err err = ERR_INIT;
+    log_warning("consumer.fetch_restarted",
+                LOG_FIELDS(LOG_TEXT("topic", cursor->topic), LOG_INT("partition", cursor->partition),
+                           LOG_INT("offset", cursor->read_offset)),
+                "%s; fetching from here again", why);
+    if (!consumer_place_assign(consumer, &err)) {
+        log_warning("consumer.check_failed", LOG_FIELDS(LOG_ERR(&err)), "%s; checking again", err.text);
+    }
+}
+
+/* The first record since fetching began must be the one that was asked for. One behind it is believed only when a
+ * second fetch from the same place gives it again: then compaction or transactions left a hole. Else the library
+ * jumped, and what lies between would be skipped without a word. */
+static bool is_at_its_place(struct consumer *consumer, struct consumer_cursor *cursor, int64_t offset)
+{
+    int64_t expected = cursor->state == CONSUMER_CURSOR_CHECKING ? cursor->last_offset : cursor->read_offset;
+    if (cursor->is_contiguous || offset < expected) {
+        return true;
+    }
+    if (offset > expected && offset != cursor->hole_end) {
+        cursor->hole_end = offset;
+        assign_again(consumer, cursor, "the first record is not the one that was asked for");
+        return false;
+    }
+    cursor->is_contiguous = true;
+    return true;
+}
+
 void consumer_verify_record(struct consumer *consumer, struct consumer_cursor *cursor,
                             const struct kafka_record *record, bool *ret_is_wanted)
 {
     assert(cursor->state == CONSUMER_CURSOR_CHECKING || cursor->state == CONSUMER_CURSOR_RUNNING);
     *ret_is_wanted = false;
+    if (!is_at_its_place(consumer, cursor, record->offset)) {
+        return;
+    }
     if (cursor->state == CONSUMER_CURSOR_CHECKING && record->offset == cursor->last_offset) {
         unsigned char hash[CONSUMER_HASH_SIZE];
         consumer_hash_record(record, hash);
@@ -178,8 +211,39 @@ static bool check_waiting(struct consumer *consumer, int64_t now_ms, struct err 
             cursor->until_ms = clock_monotonic_ms() + CONSUMER_CHECK_MS;
             return false;
         }
+        if (is_late && cursor->state == CONSUMER_CURSOR_CHECKING) {
+            assign_again(consumer, cursor, "the record at the cursor is on the log and did not come");
+            return true;
+        }
     }
     return true;
+}
+
+/* Nothing comes although the log goes on: whatever the library waits for, it is told again what to fetch. */
+static bool is_stalled(struct consumer *consumer, struct consumer_cursor *cursor, int64_t now_ms)
+{
+    bool has_more = kafka_consumer_end_known(consumer->kafka, cursor->topic, cursor->partition) > cursor->read_offset;
+    if (cursor->state != CONSUMER_CURSOR_RUNNING || !has_more || cursor->stall_offset != cursor->read_offset ||
+        cursor->stall_at_ms == 0) {
+        cursor->stall_offset = cursor->read_offset;
+        cursor->stall_wait_ms = CONSUMER_STALL_MS;
+        cursor->stall_at_ms = now_ms + cursor->stall_wait_ms;
+        return false;
+    }
+    return now_ms >= cursor->stall_at_ms;
+}
+
+static void mend_stalls(struct consumer *consumer, int64_t now_ms)
+{
+    for (size_t i = 0; i < consumer->cursors.count; i++) {
+        struct consumer_cursor *cursor = &consumer->cursors.items[i];
+        if (is_stalled(consumer, cursor, now_ms)) {
+            cursor->stall_wait_ms *= cursor->stall_wait_ms < CONSUMER_STALL_MAX_MS ? 2 : 1;
+            cursor->stall_at_ms = now_ms + cursor->stall_wait_ms;
+            assign_again(consumer, cursor, "there is more on the log and nothing comes");
+            return;
+        }
+    }
 }
 
 bool consumer_verify_step(struct consumer *consumer, int64_t now_ms, struct err *err)
@@ -193,6 +257,7 @@ bool consumer_verify_step(struct consumer *consumer, int64_t now_ms, struct err 
     if (!check_waiting(consumer, now_ms, err)) {
         return false;
     }
+    mend_stalls(consumer, now_ms);
     if (consumer->checkpoint.is_active) {
         return poll_checkpoint(consumer, now_ms, err);
     }

@@ -142,8 +142,8 @@ static bool on_rebalance(struct kafka_consumer *consumer, rd_kafka_event_t *even
     for (int i = 0; i < list->cnt; i++) {
         const char *topic = own_topic(consumer, list->elems[i].topic);
         assert(topic != NULL); /* Subscriptions are names, never patterns. */
-        consumer->places[count++] =
-            (struct kafka_place){.topic = topic, .partition = list->elems[i].partition, .offset = KAFKA_OFFSET_END};
+        consumer->places[count++] = (struct kafka_place){
+            .topic = topic, .partition = list->elems[i].partition, .offset = KAFKA_OFFSET_UNPLACED};
     }
     ret_event->kind = KAFKA_CONSUMER_ASSIGNED;
     ret_event->places = consumer->places;
@@ -283,7 +283,7 @@ bool kafka_consumer_pause(struct kafka_consumer *consumer, const char *topic, in
     if (find_paused(consumer, topic, partition) != NULL) {
         return true;
     }
-    struct kafka_place place = {.topic = topic, .partition = partition, .offset = KAFKA_OFFSET_END};
+    struct kafka_place place = {.topic = topic, .partition = partition, .offset = KAFKA_OFFSET_UNPLACED};
     KAFKA_LIST_AUTO rd_kafka_topic_partition_list_t *list = list_of(&place, 1);
     rd_kafka_resp_err_t code = rd_kafka_pause_partitions(consumer->handle, list);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -298,7 +298,7 @@ bool kafka_consumer_resume(struct kafka_consumer *consumer, const char *topic, i
     if (find_paused(consumer, topic, partition) == NULL) {
         return true;
     }
-    struct kafka_place place = {.topic = topic, .partition = partition, .offset = KAFKA_OFFSET_END};
+    struct kafka_place place = {.topic = topic, .partition = partition, .offset = KAFKA_OFFSET_UNPLACED};
     KAFKA_LIST_AUTO rd_kafka_topic_partition_list_t *list = list_of(&place, 1);
     rd_kafka_topic_partition_list_del(consumer->paused, topic, partition);
     rd_kafka_resp_err_t code = rd_kafka_resume_partitions(consumer->handle, list);

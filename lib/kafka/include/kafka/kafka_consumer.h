@@ -35,7 +35,9 @@ struct kafka_place {
     int64_t offset;
 };
 
-#define KAFKA_OFFSET_END (-1)
+/* For what is going to be paused and sought at once. A real offset, never "the end": the library looks a logical one
+ * up, and an answer that comes after the seek overrides it, which skips everything up to the end (librdkafka 2.0.2). */
+#define KAFKA_OFFSET_UNPLACED 0
 
 enum kafka_consumer_event_kind {
     KAFKA_CONSUMER_NOTHING,
@@ -65,8 +67,8 @@ struct kafka_consumer *kafka_consumer_open(const struct kafka_consumer_options *
 bool kafka_consumer_poll(struct kafka_consumer *consumer, int timeout_ms, struct kafka_consumer_event *ret_event,
                          struct err *err) MUST_CHECK;
 
-/* Fetches from these offsets on. KAFKA_OFFSET_END for what is going to be paused and sought at once. Copies. Within
- * one assignment it may be called again; what is paused stays so. */
+/* Fetches from these offsets on. KAFKA_OFFSET_UNPLACED for what is going to be paused and sought at once. Copies.
+ * Within one assignment it may be called again; what is paused stays so. */
 bool kafka_consumer_assign(struct kafka_consumer *consumer, const struct kafka_place *places, size_t place_count,
                            struct err *err) MUST_CHECK;
 bool kafka_consumer_unassign(struct kafka_consumer *consumer, struct err *err) MUST_CHECK;
