@@ -17,8 +17,9 @@ broker_state=$(mktemp -d "${TMPDIR:-/tmp}/onceward-outage.XXXXXX")
 stop_all() {
     local code=$?
     trap - EXIT
-    "$broker" kill CONT --state "$broker_state" >/dev/null 2>&1 || true
-    "$broker" stop --state "$broker_state" --timeout 20 >/dev/null 2>&1 || true
+    set +e
+    "$broker" kill CONT --state "$broker_state" >/dev/null 2>&1
+    "$broker" stop --state "$broker_state" --timeout 20 >/dev/null 2>&1
     rm -rf "$broker_state"
     (exit "$code")
     system_stop
