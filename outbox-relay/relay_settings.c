@@ -102,7 +102,9 @@ static const struct config_setting settings[] = {
      .min = 1,
      .max = 4000,
      .section = "Relay",
-     .doc = "How often what was acknowledged is written down. A crash repeats at most that much."},
+     .doc =
+         "How often what was acknowledged is written down. A crash repeats at most that much, and what was acknowledged"
+         " behind an event that still waits for its key, at most window_events of a lane."},
     {.name = "poll_min_ms",
      .type = CONFIG_INT,
      AT(poll_min_ms),
