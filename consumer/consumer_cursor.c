@@ -67,26 +67,8 @@ void consumer_cursor_follow(struct consumer_cursor *cursor, const struct db_prog
     cursor->read_offset = cursor->next_offset;
 }
 
-int64_t consumer_cursor_start(const struct consumer_cursor *cursor)
-{
-    return cursor->last_offset != DB_PROGRESS_OFFSET_NONE ? cursor->last_offset : cursor->next_offset;
-}
-
 void consumer_cursor_anchor(struct consumer_cursor *cursor, int64_t offset, const unsigned char *hash)
 {
     cursor->anchor_offset = offset;
     memcpy(cursor->anchor_hash, hash, sizeof cursor->anchor_hash);
-}
-
-const char *consumer_cursor_state_name(enum consumer_cursor_state state)
-{
-    switch (state) {
-    case CONSUMER_CURSOR_UNTAKEN: return "untaken";
-    case CONSUMER_CURSOR_CHECKING: return "checking";
-    case CONSUMER_CURSOR_RUNNING: return "running";
-    case CONSUMER_CURSOR_FENCED: return "fenced";
-    case CONSUMER_CURSOR_STOPPED: return "stopped";
-    }
-    assert(!"no such state");
-    return "stopped";
 }

@@ -68,12 +68,7 @@ size_t consumer_cursors_find(const struct consumer_cursors *cursors, const char 
 /* Takes over what a row of the log says. */
 void consumer_cursor_follow(struct consumer_cursor *cursor, const struct db_progress_row *row);
 
-/* Where to read from: the record to be compared if there is one, else the next. */
-int64_t consumer_cursor_start(const struct consumer_cursor *cursor);
-
 /* This record is the next to be read again. */
 void consumer_cursor_anchor(struct consumer_cursor *cursor, int64_t offset, const unsigned char *hash);
-
-const char *consumer_cursor_state_name(enum consumer_cursor_state state);
 
 #endif

@@ -132,8 +132,7 @@ bool relay_step_send(struct relay *relay, int64_t now_ms, struct err *err) MUST_
  * *ret_is_busy: there is more to do at once. */
 bool relay_step(struct relay *relay, int wait_ms, bool *ret_is_busy, struct err *err) MUST_CHECK;
 
-/* Events that are read and not settled, and those of them without a report. */
+/* Events that are read and not settled. */
 size_t relay_step_unsettled(const struct relay *relay);
-size_t relay_step_in_flight(const struct relay *relay);
 
 #endif

@@ -139,12 +139,6 @@ bool relay_snapshot_has_late(const struct relay_snapshot *from, const struct rel
     return false;
 }
 
-bool relay_snapshot_equals(const struct relay_snapshot *one, const struct relay_snapshot *other)
-{
-    return one == other ||
-           (one->floor == other->floor && one->ceiling == other->ceiling && strcmp(one->text, other->text) == 0);
-}
-
 struct relay_range *relay_range_new(struct relay_snapshot *from, struct relay_snapshot *to, struct err *err)
 {
     struct relay_range *range = calloc(1, sizeof *range);

@@ -39,8 +39,6 @@ bool relay_snapshot_is_visible(const struct relay_snapshot *snapshot, uint64_t x
 /* Whether a transaction that ran in from has ended in to: only then has stream B anything to read. */
 bool relay_snapshot_has_late(const struct relay_snapshot *from, const struct relay_snapshot *to);
 
-bool relay_snapshot_equals(const struct relay_snapshot *one, const struct relay_snapshot *other);
-
 /* A difference that is read: what is visible in to and not in from. */
 struct relay_range {
     int ref_count;

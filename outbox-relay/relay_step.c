@@ -46,15 +46,6 @@ size_t relay_step_unsettled(const struct relay *relay)
     return count;
 }
 
-size_t relay_step_in_flight(const struct relay *relay)
-{
-    size_t count = 0;
-    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
-        count += relay_window_sent_count(relay->lanes[i].window);
-    }
-    return count;
-}
-
 /* A lane without room reads nothing until it has settled, so it does not wait for its time. */
 static bool is_settle_due(const struct relay *relay, int64_t now_ms)
 {

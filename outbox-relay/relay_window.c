@@ -425,11 +425,6 @@ void relay_window_delay(struct relay_entry *entry)
     relay_queue_push(&entry->window->delayed, entry);
 }
 
-bool relay_window_has_delayed(const struct relay_window *window)
-{
-    return window->delayed.first != NULL;
-}
-
 bool relay_window_has_suspect(const struct relay_window *window)
 {
     return window->suspect.first != NULL;

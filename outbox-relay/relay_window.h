@@ -132,7 +132,6 @@ void relay_window_sent(struct relay_entry *entry, bool is_single);
 void relay_window_put_back(struct relay_entry *entry);
 /* Could not be handed over now, nor can what follows of its key. Comes again after relay_window_retry. */
 void relay_window_delay(struct relay_entry *entry);
-bool relay_window_has_delayed(const struct relay_window *window);
 void relay_window_retry(struct relay_window *window);
 /* Whether something waits to be published by itself. */
 bool relay_window_has_suspect(const struct relay_window *window);

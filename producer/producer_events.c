@@ -180,20 +180,7 @@ static bool parse_list(const struct http_query *query, struct producer_read *rea
 void producer_events_list(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {"status", "cursor", "limit", NULL};
-    struct producer *producer = context;
-    struct http_query query;
-    struct err err = ERR_INIT;
-    struct producer_read *read = producer_routes_read(producer, exchange, run_list);
-    if (read == NULL) {
-        return;
-    }
-    if (!http_query_parse(http_exchange_request(exchange)->query, allowed, &query, &err) ||
-        !parse_list(&query, read, &err)) {
-        producer_read_free(&read);
-        producer_problem_refuse(exchange, &err, NULL);
-        return;
-    }
-    producer_reader_put(producer->reader, read);
+    producer_routes_list(context, exchange, allowed, parse_list, run_list);
 }
 
 /* ---- GET /events/{event_id} -------------------------------------------------------------------------------------- */
@@ -350,18 +337,5 @@ static bool parse_deliveries(const struct http_query *query, struct producer_rea
 void producer_events_deliveries(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {"consumer", "status", "cursor", "limit", NULL};
-    struct producer *producer = context;
-    struct http_query query;
-    struct err err = ERR_INIT;
-    struct producer_read *read = producer_routes_read(producer, exchange, run_deliveries);
-    if (read == NULL) {
-        return;
-    }
-    if (!http_query_parse(http_exchange_request(exchange)->query, allowed, &query, &err) ||
-        !parse_deliveries(&query, read, &err)) {
-        producer_read_free(&read);
-        producer_problem_refuse(exchange, &err, NULL);
-        return;
-    }
-    producer_reader_put(producer->reader, read);
+    producer_routes_list(context, exchange, allowed, parse_deliveries, run_deliveries);
 }

@@ -135,6 +135,24 @@ struct producer_read *producer_routes_read(struct producer *producer, struct htt
     return read;
 }
 
+void producer_routes_list(struct producer *producer, struct http_exchange *exchange, const char *const *allowed,
+                          producer_query_parse *parse, producer_read_run *run)
+{
+    struct http_query query;
+    struct err err = ERR_INIT;
+    struct producer_read *read = producer_routes_read(producer, exchange, run);
+    if (read == NULL) {
+        return;
+    }
+    if (!http_query_parse(http_exchange_request(exchange)->query, allowed, &query, &err) ||
+        !parse(&query, read, &err)) {
+        producer_read_free(&read);
+        producer_problem_refuse(exchange, &err, NULL);
+        return;
+    }
+    producer_reader_put(producer->reader, read);
+}
+
 void producer_routes_write(struct producer *producer, struct producer_item *item, producer_item_parse *parse,
                            const char *accept)
 {

@@ -17,6 +17,7 @@
 
 struct http_exchange;
 struct http_request;
+struct http_query;
 struct http_route;
 struct producer;
 
@@ -50,6 +51,14 @@ struct producer_item *producer_routes_item(struct producer *producer, struct htt
                                            enum producer_item_kind kind);
 struct producer_read *producer_routes_read(struct producer *producer, struct http_exchange *exchange,
                                            producer_read_run *run);
+
+/* Parses a list's query into the read. Permanent error with what is wrong. */
+typedef bool producer_query_parse(const struct http_query *query, struct producer_read *read, struct err *err);
+
+/* A list: reads the query, of which these parameters are allowed (ends in NULL), and puts the read; or answers with
+ * what is wrong. */
+void producer_routes_list(struct producer *producer, struct http_exchange *exchange, const char *const *allowed,
+                          producer_query_parse *parse, producer_read_run *run);
 
 /* Takes the item over. A small body is parsed at once, a large one by the thread that writes it, so that nobody else's
  * call waits for that. */

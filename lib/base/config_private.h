@@ -42,9 +42,8 @@ void config_value_set_pair(const struct config_setting *setting, void *settings,
 /* "integer from 1 to 10", "text", "one of a, b". */
 void config_value_describe(const struct config_setting *setting, struct buf *out);
 
-/* The flag's name ("--log-level"), the variable's ("ONCEWARD_LOG_LEVEL"). */
+/* The flag's name: "--log-level". */
 void config_value_flag(const char *name, struct buf *out);
-void config_value_variable(const char *name, struct buf *out);
 
 void config_print_help(const struct config_program *program, FILE *out);
 void config_print_values(const struct config_report *report, FILE *out);

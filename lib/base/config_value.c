@@ -275,14 +275,6 @@ void config_value_flag(const char *name, struct buf *out)
     }
 }
 
-void config_value_variable(const char *name, struct buf *out)
-{
-    buf_text(out, "ONCEWARD_");
-    for (; *name != '\0'; name++) {
-        buf_char(out, *name == '.' ? '_' : (char)toupper((unsigned char)*name));
-    }
-}
-
 bool config_address_from_text(const char *text, struct config_address *ret_address)
 {
     struct config_address address = {.port = 0};

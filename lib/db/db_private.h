@@ -221,11 +221,8 @@ struct db_array {
 struct db_array db_get_array(const PGresult *result, int row, int column, enum db_type element_type);
 /* The next element's bytes as they travel (data NULL for null); false at the end. */
 bool db_array_next(struct db_array *array, struct bytes *ret_element);
-/* Decoders of one element. */
-int32_t db_decode_int4(struct bytes element);
+/* One element. */
 int64_t db_decode_int8(struct bytes element);
-uint64_t db_decode_xid8(struct bytes element);
-int64_t db_decode_timestamptz(struct bytes element);
 
 /* The array type of an element type. */
 enum db_type db_type_array(enum db_type element_type);

@@ -176,25 +176,8 @@ bool db_array_next(struct db_array *array, struct bytes *ret_element)
     return true;
 }
 
-int32_t db_decode_int4(struct bytes element)
-{
-    assert(element.data != NULL && element.size == 4);
-    return (int32_t)big_endian(element.data, 4);
-}
-
 int64_t db_decode_int8(struct bytes element)
 {
     assert(element.data != NULL && element.size == 8);
     return (int64_t)big_endian(element.data, 8);
-}
-
-uint64_t db_decode_xid8(struct bytes element)
-{
-    assert(element.data != NULL && element.size == 8);
-    return big_endian(element.data, 8);
-}
-
-int64_t db_decode_timestamptz(struct bytes element)
-{
-    return db_decode_int8(element) + POSTGRES_EPOCH_US;
 }

@@ -372,8 +372,3 @@ bool kafka_consumer_close(struct kafka_consumer **consumerp, int timeout_ms)
     free(consumer);
     return is_closed;
 }
-
-rd_kafka_t *kafka_consumer_handle(struct kafka_consumer *consumer)
-{
-    return consumer->handle;
-}

@@ -35,7 +35,4 @@ bool kafka_fetch_set_fatal(rd_kafka_t *handle, struct err *err);
 #define KAFKA_LIST_AUTO __attribute__((cleanup(kafka_list_clear)))
 void kafka_list_clear(rd_kafka_topic_partition_list_t **listp);
 
-/* The library's handle, for tests. */
-rd_kafka_t *kafka_consumer_handle(struct kafka_consumer *consumer);
-
 #endif
