@@ -130,7 +130,8 @@ static void test_six_relays_claim_each_event_once(void **state)
 
 /* ---- The twin ---- */
 
-/* The switch is is_two_steps. */
+/* The switch is is_two_steps. The same pause stands before both updates, so that a busy machine, which lets one session
+ * run through before the next one wakes, does not hide the race. */
 static const char TWIN[] =
     "CREATE TABLE gate (); CREATE TABLE claims (id bigint, relay text);"
     "CREATE FUNCTION twin_take(wanted smallint, relay text, is_two_steps boolean) RETURNS boolean LANGUAGE plpgsql AS "
@@ -139,8 +140,10 @@ static const char TWIN[] =
     " IF is_two_steps THEN"
     "  IF NOT EXISTS (SELECT FROM onceward.lanes l WHERE l.lane = wanted AND l.owner IS NULL) THEN RETURN false; END "
     "IF;"
+    "  PERFORM pg_sleep(0.01);"
     "  UPDATE onceward.lanes l SET owner = relay WHERE l.lane = wanted;"
     " ELSE"
+    "  PERFORM pg_sleep(0.01);"
     "  UPDATE onceward.lanes l SET owner = relay WHERE l.lane = wanted AND l.owner IS NULL;"
     " END IF;"
     " RETURN FOUND;"
