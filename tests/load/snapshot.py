@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 import psql
 
 SETTLE_POLL_S = 0.5
+STILL_S = 6  # Longer than a consumer needs to be given the partitions of one that was killed.
+STILL_COMPLETE_S = 1.5  # The same where each event has an effect and only repeats could follow.
 HTTP_TIMEOUT_S = 30
 
 
@@ -35,6 +37,7 @@ class Snapshot:
     failures: list = field(default_factory=list)
     effects: list = field(default_factory=list)  # In the order in which they took place.
     has_effects: bool = True
+    has_logs: bool = True  # Of the relay, and the consumer's inbox: the naive twins keep neither.
     sink: list = field(default_factory=list)
     fetched: list = field(default_factory=list)  # Documents over HTTP.
 
@@ -145,4 +148,22 @@ def wait_until_applied(conninfo, topic, consumer, seconds):
         missing = int(psql.value(conninfo, query)) or int(psql.value(conninfo, unsettled))
         if missing == 0 or time.monotonic() - began >= seconds:
             return time.monotonic() - began, missing
+        time.sleep(SETTLE_POLL_S)
+
+
+def wait_until_still(conninfo, topic, effects, seconds):
+    """For programs that keep no log: waits until nothing moves any more. Gives the
+    seconds it took, and how many have none."""
+    query = (f"SELECT (SELECT count(*) FROM onceward.outbox o WHERE o.topic = {psql.literal(topic)} "
+             f"AND NOT EXISTS (SELECT FROM {effects} e WHERE e.event_id = o.event_id)) || ' ' || (SELECT count(*) FROM {effects})")
+    began = moved = time.monotonic()
+    before = None
+    while True:
+        found = psql.value(conninfo, query)
+        now = time.monotonic()
+        moved = now if found != before else moved
+        before = found
+        missing = int(found.split()[0])
+        if now - moved >= (STILL_S if missing else STILL_COMPLETE_S) or now - began >= seconds:
+            return now - began, missing
         time.sleep(SETTLE_POLL_S)

@@ -274,6 +274,14 @@ def unknown_publish(world):
     find(world.calls("publish"), event_id=PUBLISHED)["outcome"] = "unknown"
 
 
+def naive_twins(world):
+    """They keep no inbox and no log of the lanes."""
+    world.snapshot.inbox.clear()
+    for row in world.snapshot.outbox:
+        row["status"] = "pending"
+    world.snapshot.has_logs = False
+
+
 SOUND = [
     ("nothing is wrong", lambda world: None),
     ("a copy on the topic", copy_of_record),
@@ -284,6 +292,7 @@ SOUND = [
     ("a call without id and answer that took place", loose_submission),
     ("a publish of unknown outcome that took place", unknown_publish),
     ("a sink that keeps no effects", lambda world: (forget("effects")(world), setattr(world.snapshot, "has_effects", False))),
+    ("the naive twins, of which all went well", naive_twins),
 ]
 
 
@@ -305,6 +314,13 @@ class JudgingTest(unittest.TestCase):
                 world = World()
                 act(world)
                 self.assertEqual([], world.judged().anomalies)
+
+    def test_what_the_naive_twins_lose_and_double_is_named(self):
+        world = World()
+        naive_twins(world)
+        world.snapshot.effects.append(dict(world.snapshot.effects[-1]))
+        del world.snapshot.effects[0]
+        self.assertEqual({"lost_effect", "doubled_effect"}, {word for word, _, _ in world.judged().anomalies})
 
     def test_every_word_is_seen(self):
         self.assertEqual(set(WORDS), {word for _, _, wanted in FAULTS for word in wanted})

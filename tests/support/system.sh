@@ -8,6 +8,9 @@
 #   trap system_stop EXIT
 #   system_start BIN_DIR      sets and exports ONCEWARD_URL, ONCEWARD_DATABASE (owner), ONCEWARD_KAFKA, and system_topic
 #
+# With system_naive=on, set before system_start, the naive twins run in place of relay and consumer; they keep no logs, so
+# system_await_consumed and system_versions tell nothing of them.
+#
 # system_run NAME, system_signal NAME SIGNAL and system_await NAME act on one program: producer, relay, consumer.
 
 system_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -19,6 +22,7 @@ declare -A system_pids=() system_ports=() system_commands=()
 system_folder='' system_name='' system_topic=''
 : "${system_seconds:=30}" # How long a program may take to be ready, and to end.
 : "${system_partitions:=3}"
+: "${system_naive:=off}"
 
 # system_conninfo ROLE: the later keyword wins (libpq).
 system_conninfo() { printf '%s dbname=%s user=%s' "$ONCEWARD_TEST_DATABASE" "$system_name" "$1"; }
@@ -36,6 +40,7 @@ system_make_database() {
     export ONCEWARD_DATABASE ONCEWARD_KAFKA
     "$system_bin/onceward" migrate >"$system_folder/migrate.log"
     psql -Xq -d "$ONCEWARD_DATABASE" -v ON_ERROR_STOP=1 -1 -f "$system_root/schema/example/submissions.sql"
+    [ "$system_naive" = off ] || psql -Xq -d "$ONCEWARD_DATABASE" -v ON_ERROR_STOP=1 -1 -f "$system_root/tests/load/naive.sql"
     "$system_bin/onceward" topic add "$system_topic" --partitions "$system_partitions" >>"$system_folder/migrate.log"
     "$system_bin/onceward" route add example.submitted "$system_topic" >>"$system_folder/migrate.log"
 }
@@ -65,8 +70,9 @@ sink_sql = $(tr '\n' ' ' <"$system_root/schema/example/sink.sql")"
 }
 
 system_binary() {
-    case $1 in
-        relay) printf '%s/outbox-relay\n' "$system_bin" ;;
+    case $system_naive-$1 in
+        on-relay|on-consumer) printf '%s/naive-%s\n' "$system_bin" "$1" ;;
+        *-relay) printf '%s/outbox-relay\n' "$system_bin" ;;
         *) printf '%s/onceward-%s\n' "$system_bin" "$1" ;;
     esac
 }
