@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading settings from file, environment and flags. The invariant: every
- * mistake of every source is collected, and nothing is decided by which of
- * them was met first.
+ * Reading settings from environment and flags, and all of it together. The
+ * invariant: every mistake of every source is collected, and nothing is decided
+ * by which of them was met first.
  */
 #include "base/config.h"
 
 #include <assert.h>
 #include <ctype.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,6 @@
 #include "base/text.h"
 #include "config_private.h"
 
-#define LINE_SIZE_MAX 65536
-#define PLACE_SIZE 512
 #define NAME_SIZE 256
 #define MISTAKES_SIZE_MAX (1 << 20)
 
@@ -32,36 +29,45 @@ struct request {
     const char *file; /* Borrowed from argv. */
 };
 
+/* Appends one line: what is quoted in it cannot look like another. */
+static void add_mistake(struct config_report *report, const char *place, const char *format, va_list args)
+{
+    struct buf *mistakes = &report->mistakes;
+    size_t begin = mistakes->size;
+    report->mistake_count++;
+    buf_format(mistakes, "  %s: ", place);
+    buf_vformat(mistakes, format, args);
+    for (size_t i = begin; i < mistakes->size; i++) {
+        mistakes->data[i] = iscntrl((unsigned char)mistakes->data[i]) ? '?' : mistakes->data[i];
+    }
+    buf_char(mistakes, '\n');
+}
+
 void config_report_mistake(struct config_report *report, const char *place, const char *format, ...)
 {
-    report->mistake_count++;
-    buf_format(&report->mistakes, "  %s: ", place);
     va_list args;
     va_start(args, format);
-    buf_vformat(&report->mistakes, format, args);
+    add_mistake(report, place, format, args);
     va_end(args);
-    buf_char(&report->mistakes, '\n');
 }
 
 void config_mistake(struct config_report *report, const char *name, const char *format, ...)
 {
-    report->mistake_count++;
+    char place[CONFIG_PLACE_SIZE];
     const char *origin = NULL;
     for (size_t i = 0; i < report->program->setting_count; i++) {
         if (strcmp(report->program->settings[i].name, name) == 0) {
             origin = report->slots[i].origin;
         }
     }
-    buf_format(&report->mistakes, "  %s (%s): ", name, origin == NULL ? "not set" : origin);
+    text_format(place, sizeof place, "%s (%s)", name, origin == NULL ? "not set" : origin);
     va_list args;
     va_start(args, format);
-    buf_vformat(&report->mistakes, format, args);
+    add_mistake(report, place, format, args);
     va_end(args);
-    buf_char(&report->mistakes, '\n');
 }
 
-/* The setting of this name, or the pass-through whose prefix it has; NULL when there is none. */
-static const struct config_setting *find(const struct config_program *program, const char *name)
+const struct config_setting *config_find(const struct config_program *program, const char *name)
 {
     for (size_t i = 0; i < program->setting_count; i++) {
         const struct config_setting *setting = &program->settings[i];
@@ -75,9 +81,9 @@ static const struct config_setting *find(const struct config_program *program, c
     return NULL;
 }
 
-static void report_unknown(struct config_report *report, const char *place, const char *name)
+void config_report_unknown(struct config_report *report, const char *place, const char *name)
 {
-    if (find(report->program, name) != NULL) {
+    if (config_find(report->program, name) != NULL) {
         config_report_mistake(report, place, "%s can only be given as a flag", name);
         return;
     }
@@ -87,15 +93,17 @@ static void report_unknown(struct config_report *report, const char *place, cons
                           nearest == NULL ? "" : "\"?");
 }
 
-static void set(struct config_report *report, const struct config_setting *setting, const char *name, const char *text,
+void config_set(struct config_report *report, const struct config_setting *setting, const char *name, const char *text,
                 const char *place)
 {
+    struct err why = ERR_INIT;
     if (setting->type == CONFIG_PAIRS) {
-        config_value_set_pair(setting, report->settings, name + strlen(setting->name), text, place);
+        if (!config_value_set_pair(setting, report->settings, name + strlen(setting->name), text, place, &why)) {
+            config_report_mistake(report, place, "%s: %s", name, why.text);
+        }
         return;
     }
     struct config_slot *slot = &report->slots[setting - report->program->settings];
-    struct err why = ERR_INIT;
     if (!config_value_set(setting, report->settings, text, &why)) {
         if (setting->is_secret || setting->type == CONFIG_CONNINFO) {
             config_report_mistake(report, place, "%s: %s", setting->name, why.text);
@@ -115,74 +123,16 @@ static void read_presets(struct config_report *report)
     for (size_t i = 0; i < report->program->setting_count; i++) {
         const struct config_setting *setting = &report->program->settings[i];
         if (setting->preset != NULL) {
-            set(report, setting, setting->name, setting->preset, "default");
+            config_set(report, setting, setting->name, setting->preset, "default");
         }
     }
     assert(report->mistake_count == 0);
 }
 
-static char *trim(char *text)
-{
-    text += strspn(text, " \t\r\n");
-    size_t size = strlen(text);
-    while (size > 0 && isspace((unsigned char)text[size - 1])) {
-        text[--size] = '\0';
-    }
-    return text;
-}
-
-static void read_line(struct config_report *report, char *line, const char *place)
-{
-    char *name = trim(line);
-    if (name[0] == '\0' || name[0] == '#') {
-        return;
-    }
-    char *equals = strchr(name, '=');
-    if (equals == NULL) {
-        config_report_mistake(report, place, "not of the form key = value");
-        return;
-    }
-    *equals = '\0';
-    name = trim(name);
-    const struct config_setting *setting = find(report->program, name);
-    if (setting == NULL || setting->is_flag_only) {
-        report_unknown(report, place, name);
-        return;
-    }
-    struct config_slot *slot = &report->slots[setting - report->program->settings];
-    if (slot->is_in_file && setting->type != CONFIG_PAIRS) {
-        config_report_mistake(report, place, "%s is set a second time", name);
-        return;
-    }
-    slot->is_in_file = true;
-    set(report, setting, name, trim(equals + 1), place);
-}
-
-static void read_file(struct config_report *report, const char *path)
-{
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        config_report_mistake(report, path, "cannot be read: %s", strerror(errno));
-        return;
-    }
-    char *line = malloc(LINE_SIZE_MAX);
-    assert(line != NULL);
-    for (int number = 1; fgets(line, LINE_SIZE_MAX, file) != NULL; number++) {
-        char place[PLACE_SIZE];
-        text_format(place, sizeof place, "%s:%d", path, number);
-        read_line(report, line, place);
-    }
-    if (ferror(file)) {
-        config_report_mistake(report, path, "cannot be read: %s", strerror(errno));
-    }
-    free(line);
-    fclose(file);
-}
-
 /* The setting that a variable is for: the text behind ONCEWARD_ in lower case, and behind a prefix with full stops. */
 static const struct config_setting *find_variable(const struct config_program *program, char *name)
 {
-    const struct config_setting *setting = find(program, name);
+    const struct config_setting *setting = config_find(program, name);
     for (size_t i = 0; i < program->setting_count && setting == NULL; i++) {
         const struct config_setting *pairs = &program->settings[i];
         size_t prefix_size = strlen(pairs->name) - 1;
@@ -204,7 +154,7 @@ static void read_variable(struct config_report *report, const char *variable)
     if (equals == NULL || !text_has_prefix(variable, prefix)) {
         return;
     }
-    char place[PLACE_SIZE];
+    char place[CONFIG_PLACE_SIZE];
     char name[NAME_SIZE];
     text_format(place, sizeof place, "environment %.*s", (int)(equals - variable), variable);
     size_t name_size = (size_t)(equals - variable) - strlen(prefix);
@@ -218,9 +168,9 @@ static void read_variable(struct config_report *report, const char *variable)
     name[name_size] = '\0';
     const struct config_setting *setting = find_variable(report->program, name);
     if (setting != NULL) {
-        set(report, setting, name, equals + 1, place);
+        config_set(report, setting, name, equals + 1, place);
     } else if (!config_names_has(name)) {
-        report_unknown(report, place, name);
+        config_report_unknown(report, place, name);
     }
 }
 
@@ -254,7 +204,7 @@ static const struct config_setting *find_flag(const struct config_program *progr
             *at = *at == '-' ? '_' : *at;
         }
     }
-    return find(program, name);
+    return config_find(program, name);
 }
 
 /* Reads the flag at argv[index] and gives the index of the last argument that it used. */
@@ -264,7 +214,7 @@ static int read_flag(struct config_report *report, struct request *request, int 
     const char *equals = strchr(argument, '=');
     size_t name_size = equals == NULL ? strlen(argument) - 2 : (size_t)(equals - argument) - 2;
     char name[NAME_SIZE];
-    char place[PLACE_SIZE];
+    char place[CONFIG_PLACE_SIZE];
     text_format(place, sizeof place, "flag --%.*s", (int)name_size, argument + 2);
     if (name_size >= sizeof name) {
         config_report_mistake(report, place, "the name is too long");
@@ -278,7 +228,7 @@ static int read_flag(struct config_report *report, struct request *request, int 
     bool is_file = strcmp(name, "config") == 0;
     const struct config_setting *setting = is_file ? NULL : find_flag(report->program, name);
     if (!is_file && setting == NULL) {
-        report_unknown(report, place, name);
+        config_report_unknown(report, place, name);
         return index;
     }
     const char *value = equals == NULL ? NULL : equals + 1;
@@ -293,7 +243,7 @@ static int read_flag(struct config_report *report, struct request *request, int 
     if (is_file) {
         request->file = value;
     } else {
-        set(report, setting, name, value, place);
+        config_set(report, setting, name, value, place);
     }
     return index;
 }
@@ -400,7 +350,7 @@ enum config_outcome config_load(const struct config_program *program, int argc, 
         report.mistake_count = 0;
         buf_reset(&report.mistakes);
         if (request.file != NULL) {
-            read_file(&report, request.file);
+            config_file_read(&report, request.file);
         }
         for (char **variable = environ; *variable != NULL; variable++) {
             read_variable(&report, *variable);

@@ -4,6 +4,7 @@
  * documentation.
  */
 #include <assert.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,48 @@ void config_print_help(const struct config_program *program, FILE *out)
                  "ONCEWARD_NAME. Flags win over the environment, the environment over the file.\n");
 }
 
+/* A comment that stays one line, whatever the file is called. */
+static void print_origin(const char *origin, FILE *out)
+{
+    fputs("# ", out);
+    for (; *origin != '\0'; origin++) {
+        fputc(iscntrl((unsigned char)*origin) ? '?' : *origin, out);
+    }
+    fputc('\n', out);
+}
+
+/* Whether a line of a file would lose something of the value. */
+static bool needs_quotes(const char *value)
+{
+    size_t size = strlen(value);
+    bool is_needed = size > 0 && (value[0] == '"' || value[0] == ' ' || value[size - 1] == ' ');
+    for (size_t i = 0; i < size; i++) {
+        is_needed = is_needed || iscntrl((unsigned char)value[i]);
+    }
+    return is_needed;
+}
+
+/* The value as a file may have it. */
+static void print_text(const char *value, FILE *out)
+{
+    if (!needs_quotes(value)) {
+        fprintf(out, "%s\n", value);
+        return;
+    }
+    static const char meanings[] = "\"\\\n\r\t";
+    static const char letters[] = "\"\\nrt";
+    fputc('"', out);
+    for (; *value != '\0'; value++) {
+        const char *meaning = strchr(meanings, *value);
+        if (meaning != NULL) {
+            fprintf(out, "\\%c", letters[meaning - meanings]);
+        } else {
+            fputc(*value, out);
+        }
+    }
+    fputs("\"\n", out);
+}
+
 static void print_pairs(const struct config_setting *setting, const void *settings, FILE *out)
 {
     const struct config_pairs *pairs = (const void *)((const char *)settings + setting->offset);
@@ -108,9 +151,10 @@ static void print_pairs(const struct config_setting *setting, const void *settin
     }
     for (size_t i = 0; i < pairs->count; i++) {
         const struct config_pair *pair = &pairs->items[i];
-        bool is_masked = setting->is_secret || config_pair_is_secret(pair->name);
-        fprintf(out, "# %s\n%s%s = %s\n", pair->origin, setting->name, pair->name,
-                is_masked ? CONFIG_MASK : pair->value);
+        bool is_masked = setting->is_secret || config_pair_is_secret(pair->name, pair->value);
+        print_origin(pair->origin, out);
+        fprintf(out, "%s%s = ", setting->name, pair->name);
+        print_text(is_masked ? CONFIG_MASK : pair->value, out);
     }
 }
 
@@ -122,7 +166,9 @@ static void print_value(const struct config_setting *setting, const struct confi
     }
     char *masked = setting->type == CONFIG_CONNINFO ? config_mask_conninfo(slot->text) : NULL;
     const char *shown = masked != NULL ? masked : slot->text;
-    fprintf(out, "# %s\n%s = %s\n", slot->origin, setting->name, setting->is_secret ? CONFIG_MASK : shown);
+    print_origin(slot->origin, out);
+    fprintf(out, "%s = ", setting->name);
+    print_text(setting->is_secret ? CONFIG_MASK : shown, out);
     free(masked);
 }
 

@@ -9,6 +9,7 @@
 #include "base/config.h"
 
 #define CONFIG_MASK "***"
+#define CONFIG_PLACE_SIZE 512
 
 /* What is known of one setting while it is being read. */
 struct config_slot {
@@ -28,6 +29,19 @@ struct config_report {
 /* One mistake with its place. */
 void config_report_mistake(struct config_report *report, const char *place, const char *format, ...) PRINTF_LIKE(3, 4);
 
+/* The setting of this name, or the pass-through whose prefix it has; NULL when there is none. */
+const struct config_setting *config_find(const struct config_program *program, const char *name);
+
+/* A name that no setting has, or that is a flag only. */
+void config_report_unknown(struct config_report *report, const char *place, const char *name);
+
+/* Reads text into the setting, or reports why not. name is the whole name, which of a pass-through is longer. */
+void config_set(struct config_report *report, const struct config_setting *setting, const char *name, const char *text,
+                const char *place);
+
+/* Reads the settings file. */
+void config_file_read(struct config_report *report, const char *path);
+
 /* Reads text into its place in settings and frees what was there. False with the reason in ret_why; then nothing
  * changed. Not for CONFIG_PAIRS. */
 bool config_value_set(const struct config_setting *setting, void *settings, const char *text, struct err *ret_why);
@@ -35,9 +49,10 @@ bool config_value_set(const struct config_setting *setting, void *settings, cons
 /* Frees what the setting holds in settings. */
 void config_value_done(const struct config_setting *setting, void *settings);
 
-/* Adds or replaces a pair. */
-void config_value_set_pair(const struct config_setting *setting, void *settings, const char *name, const char *value,
-                           const char *origin);
+/* Adds or replaces a pair; false with the reason, which never quotes the value. Line breaks and tabs may stand in a
+ * value, since certificates have them. */
+bool config_value_set_pair(const struct config_setting *setting, void *settings, const char *name, const char *value,
+                           const char *origin, struct err *ret_why);
 
 /* "integer from 1 to 10", "text", "one of a, b". */
 void config_value_describe(const struct config_setting *setting, struct buf *out);

@@ -29,15 +29,24 @@ static bool refuse(struct err *ret_why, const char *format, ...)
     return err_set(ret_why, ERR_PERMANENT, "setting_invalid", "%s", text);
 }
 
-static bool set_text(const struct config_setting *setting, void *target, const char *text, struct err *ret_why)
+/* UTF-8 without control characters but those allowed. */
+static bool check_plain(const char *text, const char *allowed, struct err *ret_why)
 {
     if (!text_is_utf8(text, strlen(text), NULL)) {
         return refuse(ret_why, "not UTF-8");
     }
     for (const char *at = text; *at != '\0'; at++) {
-        if (iscntrl((unsigned char)*at)) {
+        if (iscntrl((unsigned char)*at) && strchr(allowed, *at) == NULL) {
             return refuse(ret_why, "a control character is in it");
         }
+    }
+    return true;
+}
+
+static bool set_text(const struct config_setting *setting, void *target, const char *text, struct err *ret_why)
+{
+    if (!check_plain(text, "", ret_why)) {
+        return false;
     }
     int64_t size = (int64_t)strlen(text);
     if (setting->max > 0 && (size < setting->min || size > setting->max)) {
@@ -152,6 +161,9 @@ static char *trim(char *text)
 static bool set_list(const struct config_setting *setting, void *target, const char *text, struct err *ret_why)
 {
     (void)setting;
+    if (!check_plain(text, "", ret_why)) {
+        return false;
+    }
     struct config_list list = {.items = calloc(strlen(text) + 1, sizeof(char *))};
     char *copy = config_copy(text);
     assert(list.items != NULL);
@@ -198,10 +210,17 @@ bool config_value_set(const struct config_setting *setting, void *settings, cons
     return types[setting->type].set(setting, target_of(setting, settings), text, ret_why);
 }
 
-void config_value_set_pair(const struct config_setting *setting, void *settings, const char *name, const char *value,
-                           const char *origin)
+bool config_value_set_pair(const struct config_setting *setting, void *settings, const char *name, const char *value,
+                           const char *origin, struct err *ret_why)
 {
     assert(setting->type == CONFIG_PAIRS);
+    static const char name_bytes[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    if (name[strspn(name, name_bytes)] != '\0') {
+        return refuse(ret_why, "a property's name has only letters, digits and . _ -");
+    }
+    if (!check_plain(value, "\n\r\t", ret_why)) {
+        return false;
+    }
     struct config_pairs *pairs = target_of(setting, settings);
     struct config_pair *pair = NULL;
     for (size_t i = 0; i < pairs->count && pair == NULL; i++) {
@@ -217,6 +236,7 @@ void config_value_set_pair(const struct config_setting *setting, void *settings,
     free(pair->origin);
     pair->value = config_copy(value);
     pair->origin = config_copy(origin);
+    return true;
 }
 
 void config_value_done(const struct config_setting *setting, void *settings)
@@ -289,14 +309,22 @@ bool config_address_from_text(const char *text, struct config_address *ret_addre
     if (is_bracketed) {
         host++;
         host_size -= 2;
+        if (memchr(host, ':', host_size) == NULL) {
+            return false;
+        }
     } else if (host_size == 0 || (host_size == 1 && host[0] == '*')) {
         host = "0.0.0.0";
         host_size = strlen(host);
     } else if (memchr(host, ':', host_size) != NULL) {
         return false;
     }
-    if (host_size == 0 || host_size >= sizeof address.host || strcspn(host, " \t/[]") < host_size) {
+    if (host_size >= sizeof address.host) {
         return false;
+    }
+    for (size_t i = 0; i < host_size; i++) {
+        if (!isgraph((unsigned char)host[i]) || strchr("/[]", host[i]) != NULL) {
+            return false;
+        }
     }
     memcpy(address.host, host, host_size);
     address.port = (uint16_t)port;

@@ -12,7 +12,9 @@ cat <<'EOF'
 
 A setting can be given in three places, the later of which wins:
 
-1. a file, named by `--config FILE`, with one `name = value` a line and whole-line comments that begin with `#`;
+1. a file, named by `--config FILE`, with one `name = value` a line and whole-line comments that begin with `#`. Blanks
+   around a value are dropped, unless it stands between quotation marks: `"…"`, in which `\"`, `\\`, `\n`, `\r` and `\t`
+   are a quotation mark, a backslash, the two line breaks and a tab;
 2. the environment, as `ONCEWARD_NAME`;
 3. a flag, as `--name-with-dashes value` or `--name-with-dashes=value`. A flag of type *on or off* needs no value.
 
@@ -21,7 +23,11 @@ Names that end in `…` stand for every name that begins so: `kafka.security.pro
 
 All mistakes are reported at once, with the place of each. A name that no setting has is a mistake; a variable that
 belongs to another program of Onceward is not. Every program has `--help`, `--version`, `--check` (are the settings
-right?) and `--print-config` (the settings in force, with where each comes from). Passwords are never printed.
+right?) and `--print-config` (the settings in force, with where each comes from, in the form that a file has). Passwords
+are never printed.
+
+Control characters are refused everywhere, but for line breaks and tabs in the properties of Kafka: a certificate may be
+given as it is in the environment or a flag, and with `\n` in a file.
 
 Sizes are bytes, or numbers with `KiB`, `MiB` or `GiB`. Units stand in the names of everything else.
 EOF

@@ -101,6 +101,14 @@ static void write_file(const char *path, const char *text)
     fclose(file);
 }
 
+static void write_bytes(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
 static void assert_contains(const char *text, const char *part)
 {
     if (strstr(text, part) == NULL) {
@@ -113,9 +121,9 @@ static void assert_contains(const char *text, const char *part)
 static int teardown(void **state)
 {
     (void)state;
-    static const char *const variables[] = {"ONCEWARD_COUNT",  "ONCEWARD_KAFKA_SECURITY_PROTOCOL",
-                                            "ONCEWARD_COUMT",  "ONCEWARD_LOG_LEVEL",
-                                            "ONCEWARD_TEST_X", "ONCEWARD_JSON"};
+    static const char *const variables[] = {
+        "ONCEWARD_COUNT", "ONCEWARD_KAFKA_SECURITY_PROTOCOL", "ONCEWARD_COUMT", "ONCEWARD_LOG_LEVEL", "ONCEWARD_TEST_X",
+        "ONCEWARD_JSON",  "ONCEWARD_KAFKA_SSL_CA_PEM"};
     for (size_t i = 0; i < COUNT_OF(variables); i++) {
         unsetenv(variables[i]);
     }
@@ -174,7 +182,8 @@ static void test_config_lets_flags_win_over_environment_over_file(void **state)
 static void test_config_reports_all_mistakes_at_once(void **state)
 {
     (void)state;
-    write_file(FILE_PATH, "coumt = 4\nno equals\ncount = 11\ncount = 2\njson = on\napi_token = se\001cret\n");
+    write_file(FILE_PATH, "coumt = 4\nno equals\ncount = 11\ncount = 2\njson = on\napi_token = se\xFF"
+                          "cret\n");
     setenv("ONCEWARD_COUMT", "5", 1);
     setenv("ONCEWARD_JSON", "on", 1);
     struct run mine = {0};
@@ -187,7 +196,7 @@ static void test_config_reports_all_mistakes_at_once(void **state)
     assert_contains(mine.errors, FILE_PATH ":3: count \"11\": allowed are 1 to 10");
     assert_contains(mine.errors, FILE_PATH ":4: count is set a second time");
     assert_contains(mine.errors, FILE_PATH ":5: json can only be given as a flag");
-    assert_contains(mine.errors, FILE_PATH ":6: api_token: a control character is in it");
+    assert_contains(mine.errors, FILE_PATH ":6: api_token: not UTF-8");
     assert_contains(mine.errors, "environment ONCEWARD_COUMT: no setting is called \"coumt\"; did you mean \"count\"?");
     assert_contains(mine.errors, "environment ONCEWARD_JSON: json can only");
     assert_contains(mine.errors, "flag --size-max: size_max \"12x\": not a size");
@@ -196,6 +205,142 @@ static void test_config_reports_all_mistakes_at_once(void **state)
     assert_contains(mine.errors, "there is no flag -x");
     assert_contains(mine.errors, "flag --title: needs a value");
     run_done(&mine);
+}
+
+/* A file that must be refused as a whole, with the line of the mistake. */
+struct file_case {
+    const char *name;
+    const char *bytes;
+    size_t size;
+    const char *mistake;
+};
+
+#define FILE_CASE(name, bytes, mistake)                                                                                \
+    {                                                                                                                  \
+        name, bytes, sizeof(bytes) - 1, FILE_PATH mistake                                                              \
+    }
+
+static const struct file_case file_cases[] = {
+    FILE_CASE("NUL in a value", "count = 4\ntitle = good\0bad\n", ":2: a control character (0x00) at byte 13"),
+    FILE_CASE("NUL in a name", "co\0unt = 4\n", ":1: a control character (0x00) at byte 3"),
+    FILE_CASE("NUL behind a line's end", "count = 4\n\0title = x\n", ":2: a control character (0x00) at byte 1"),
+    FILE_CASE("NUL in a comment", "# a\0\ncount = 4\n", ":1: a control character (0x00) at byte 4"),
+    FILE_CASE("a carriage return that hides a setting", "# a\rcount = 4\n", ":1: a control character (0x0d) at byte 4"),
+    FILE_CASE("an escape sequence in a property", "kafka.acks = \033[2J\n",
+              ":1: a control character (0x1b) at byte 14"),
+    FILE_CASE("DEL in a list", "peers = a,b\177\n", ":1: a control character (0x7f) at byte 12"),
+    FILE_CASE("a property's name with a blank", "kafka.a b = c\n", ":1: kafka.a b: a property's name has only"),
+    FILE_CASE("a property that is no UTF-8", "kafka.acks = \xFF\n", ":1: kafka.acks: not UTF-8"),
+    FILE_CASE("a list that is no UTF-8", "peers = a, \xFF\n", ":1: peers \"a, \xFF\": not UTF-8"),
+    FILE_CASE("an open quotation mark", "title = \"a\n", ":1: title: the closing quotation mark is missing"),
+    FILE_CASE("a text behind the quotation", "title = \"a\" b\n", ":1: title: something follows the closing"),
+    FILE_CASE("an unknown escape", "title = \"a\\x41\"\n", ":1: title: after a backslash only"),
+    FILE_CASE("a quoted line break in a text", "title = \"a\\nb\"\n",
+              ":1: title \"a?b\": a control character is in it"),
+};
+
+static void test_file(void **state)
+{
+    const struct file_case *mine = *state;
+    write_bytes(FILE_PATH, mine->bytes, mine->size);
+    struct run found = {0};
+    RUN(&found, "--config", FILE_PATH);
+    assert_int_equal(found.outcome, CONFIG_WRONG);
+    assert_contains(found.errors, "onceward-test: 1 mistake in the settings:\n");
+    assert_contains(found.errors, mine->mistake);
+    run_done(&found);
+    remove(FILE_PATH);
+}
+
+/* A name, an equals sign and value_size letters; then a second line that a cut first line would have made a setting. */
+static void write_long_line(const char *name, size_t value_size, const char *tail)
+{
+    FILE *file = fopen(FILE_PATH, "w");
+    assert_non_null(file);
+    fprintf(file, "%s=", name);
+    for (size_t i = 0; i < value_size; i++) {
+        fputc('a', file);
+    }
+    fprintf(file, "%s\ncount = 11\n", tail);
+    fclose(file);
+}
+
+static void test_config_refuses_a_line_that_is_too_long_as_one(void **state)
+{
+    (void)state;
+    write_long_line("kafka.a", 65535 - strlen("kafka.a="), "count = 7");
+    struct run mine = {0};
+    RUN(&mine, "--config", FILE_PATH);
+    assert_int_equal(mine.outcome, CONFIG_WRONG);
+    assert_contains(mine.errors, ": 2 mistakes in the settings:\n");
+    assert_contains(mine.errors, FILE_PATH ":1: longer than 65535 bytes");
+    assert_contains(mine.errors, FILE_PATH ":2: count \"11\": allowed are 1 to 10");
+    run_done(&mine);
+    write_long_line("kafka.a", 65535 - strlen("kafka.a="), "");
+    RUN(&mine, "--config", FILE_PATH, "--check");
+    assert_contains(mine.errors, ": 1 mistake in the settings:\n");
+    run_done(&mine);
+}
+
+static void test_config_refuses_a_file_without_end(void **state)
+{
+    (void)state;
+    struct run mine = {0};
+    RUN(&mine, "--config", "/dev/zero");
+    assert_int_equal(mine.outcome, CONFIG_WRONG);
+    assert_contains(mine.errors, "/dev/zero: larger than 1048576 bytes");
+    run_done(&mine);
+}
+
+static void test_config_refuses_control_characters_from_everywhere(void **state)
+{
+    (void)state;
+    setenv("ONCEWARD_KAFKA_SSL_CA_PEM", "a\033b", 1);
+    struct run mine = {0};
+    RUN(&mine, "--peers=a,b\nc", "--listen=a\nb:80", "--title=a\tb", "--api-token=a\nb", "--kafka.a\nb=c");
+    assert_int_equal(mine.outcome, CONFIG_WRONG);
+    assert_contains(mine.errors, "onceward-test: 6 mistakes in the settings:\n");
+    assert_contains(mine.errors, "flag --peers: peers \"a,b?c\": a control character is in it\n");
+    assert_contains(mine.errors, "flag --listen: listen \"a?b:80\": not an address (host:port)\n");
+    assert_contains(mine.errors, "flag --title: title \"a?b\": a control character is in it\n");
+    assert_contains(mine.errors, "flag --api-token: api_token: a control character is in it\n");
+    assert_contains(mine.errors, "flag --kafka.a?b: kafka.a?b: a property's name has only");
+    assert_contains(mine.errors, "ONCEWARD_KAFKA_SSL_CA_PEM: kafka.ssl.ca.pem: a control character is in it\n");
+    run_done(&mine);
+}
+
+static void test_config_reads_back_what_it_prints(void **state)
+{
+    (void)state;
+    static const char pem[] = "-----BEGIN CERTIFICATE-----\nMIIB\\\"=\r\n-----END CERTIFICATE-----\n";
+    setenv("ONCEWARD_KAFKA_SSL_CA_PEM", pem, 1);
+    struct run first = {0};
+    struct run second = {0};
+    RUN(&first, "--print-config", "--title=\"quoted\" ", "--peers=a, b ", "--kafka.a= b", "--kafka.b=\tc",
+        "--kafka.c=", "--kafka.d=d\\n", "--database=host=db dbname=d ");
+    assert_int_equal(first.outcome, CONFIG_DONE);
+    assert_contains(first.out, "kafka.ssl.ca.pem = \"-----BEGIN CERTIFICATE-----\\nMIIB\\\\\\\"=\\r\\n-----END");
+    assert_contains(first.out, "kafka.d = d\\n\n");
+    assert_contains(first.out, "title = \"\\\"quoted\\\" \"\n");
+    unsetenv("ONCEWARD_KAFKA_SSL_CA_PEM");
+    write_file(FILE_PATH, first.out);
+    RUN(&second, "--config", FILE_PATH);
+    assert_string_equal(second.errors, "");
+    assert_int_equal(second.outcome, CONFIG_RUN);
+    assert_string_equal(second.settings.title, "\"quoted\" ");
+    assert_string_equal(second.settings.database, "host=db dbname=d ");
+    assert_int_equal(second.settings.peers.count, 2);
+    static const char *const values[] = {pem, " b", "\tc", "", "d\\n"};
+    assert_int_equal(second.settings.kafka.count, COUNT_OF(values));
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        bool is_found = false;
+        for (size_t k = 0; k < COUNT_OF(values); k++) {
+            is_found = is_found || strcmp(second.settings.kafka.items[k].value, values[i]) == 0;
+        }
+        assert_true(is_found);
+    }
+    run_done(&first);
+    run_done(&second);
 }
 
 static void test_config_checks_what_lies_between_settings(void **state)
@@ -214,7 +359,9 @@ static void test_config_prints_values_with_origin_and_without_secrets(void **sta
     setenv("ONCEWARD_COUNT", "5", 1);
     struct run mine = {0};
     RUN(&mine, "--print-config", "--api-token=hidden", "--database", "host=db password='hid\\'den' user=me",
-        "--kafka.ssl.key.password=hidden", "--kafka.acks", "all");
+        "--kafka.ssl.key.password=hidden", "--kafka.sasl.password=hidden", "--kafka.ssl.key.pem=hidden",
+        "--kafka.sasl.oauthbearer.client.secret=hidden", "--kafka.sasl.oauthbearer.assertion.private.passphrase=hidden",
+        "--kafka.ssl.certificate.pem=-----BEGIN PRIVATE KEY-----\nhidden", "--kafka.acks", "all");
     assert_int_equal(mine.outcome, CONFIG_DONE);
     assert_null(strstr(mine.out, "hid"));
     assert_contains(mine.out, "# environment ONCEWARD_COUNT\ncount = 5\n");
@@ -266,6 +413,32 @@ static const struct mask_case mask_cases[] = {
     {"URI with a slash in its password", "postgres://u:b/c@h/d", "postgres://u:***@h/d"},
     {"URI with a parameter", "postgres:///d?password=b&user=u", "postgres:///d?password=***&user=u"},
     {"empty", "", ""},
+    {"URI with an escaped parameter name", "postgresql://u@h/db?passwor%64=secret",
+     "postgresql://u@h/db?passwor%64=***"},
+    {"URI with more escapes", "postgresql:///?%73sl%50ass%77ord=b&user=u",
+     "postgresql:///?%73sl%50ass%77ord=***&user=u"},
+    {"URI with a broken escape in a name", "postgresql:///?pass%zz=b&user=u", "postgresql:///?pass%zz=***&user=u"},
+    {"URI with a question mark in its password", "postgresql://u:b?c@h/d", "postgresql://u:***@h/d"},
+    {"URI with everything in its password", "postgresql://u:b/c?d@h/d", "postgresql://u:***@h/d"},
+    {"URI with an at sign in its password", "postgresql://u:b@c@h/d", "postgresql://u:***@h/d"},
+    {"URI with an ampersand in a password", "postgresql:///?password=b&c&user=u",
+     "postgresql:///?password=***&***&user=u"},
+    {"URI with an equals sign in a password", "postgresql:///?user=u&password=b=c",
+     "postgresql:///?user=u&password=***"},
+    {"URI with a password before the at sign", "postgresql://h?password=b@h", "postgresql://h?password=***"},
+    {"URI with a secret of later versions", "postgresql:///?oauth_client_secret=b&scram_client_key=c",
+     "postgresql:///?oauth_client_secret=***&scram_client_key=***"},
+    {"URI with an at sign in a parameter", "postgresql://h:1/d?user=a@b", "postgresql://h:1/d?user=a@b"},
+    {"URI with an address of IPv6", "postgresql://[::1]:80/d?user=a@b", "postgresql://[::1]:80/d?user=a@b"},
+    {"URI of another scheme", "jdbc:postgresql://u:b@h/d", "jdbc:postgresql://u:***@h/d"},
+    {"what is nearly a URI", "postgresql:u:b@h/d", "***"},
+    {"what is nearly a URI with a parameter", "postgresql:u:b@h/d?user=c", "***"},
+    {"URI as a value", "dbname=postgresql://u:b@h/d user=c", "dbname=*** user=c"},
+    {"a password with a blank", "password=my secret user=c", "password=*** *** user=c"},
+    {"a password with an escaped blank", "password=my\\ secret user=c", "password=*** user=c"},
+    {"a text behind a quoted password", "password='my'secret user=c", "password=****** user=c"},
+    {"an open quotation", "user=c password='my secret", "user=c password=***"},
+    {"capitals", "PassWord=b user=c", "PassWord=*** user=c"},
 };
 
 static void test_mask(void **state)
@@ -295,6 +468,11 @@ static const struct address_case address_cases[] = {
     {"a b:80", NULL, 0},
     {"[]:80", NULL, 0},
     {"host:-1", NULL, 0},
+    {"ho\nst:80", NULL, 0},
+    {"h\177:80", NULL, 0},
+    {"h\xFF:80", NULL, 0},
+    {"[*]:80", NULL, 0},
+    {"[host]:80", NULL, 0},
 };
 
 static void test_address(void **state)
@@ -323,11 +501,15 @@ int main(void)
         cmocka_unit_test_teardown(test_config_takes_presets, teardown),
         cmocka_unit_test_teardown(test_config_lets_flags_win_over_environment_over_file, teardown),
         cmocka_unit_test_teardown(test_config_reports_all_mistakes_at_once, teardown),
+        cmocka_unit_test_teardown(test_config_refuses_a_line_that_is_too_long_as_one, teardown),
+        cmocka_unit_test_teardown(test_config_refuses_a_file_without_end, teardown),
+        cmocka_unit_test_teardown(test_config_refuses_control_characters_from_everywhere, teardown),
+        cmocka_unit_test_teardown(test_config_reads_back_what_it_prints, teardown),
         cmocka_unit_test_teardown(test_config_checks_what_lies_between_settings, teardown),
         cmocka_unit_test_teardown(test_config_prints_values_with_origin_and_without_secrets, teardown),
         cmocka_unit_test_teardown(test_config_answers_help_version_check_and_docs, teardown),
         cmocka_unit_test(test_config_names_are_sorted_and_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) + RUN_CASES("mask", test_mask, mask_cases) +
-           RUN_CASES("address", test_address, address_cases);
+           RUN_CASES("address", test_address, address_cases) + RUN_CASES("file", test_file, file_cases);
 }

@@ -3,7 +3,8 @@
  * Settings. A program has one table; the table yields the reader of its file,
  * environment and flags, the help, the masked print-out and the documentation.
  *
- *   file         key = value           whole-line comments with #; --config FILE
+ *   file         key = value           whole-line comments with #; --config FILE. A value between quotation marks may
+ *                                      have blanks at its ends and the escapes \" \\ \n \r \t
  *   environment  ONCEWARD_KEY=value
  *   flags        --key-with-dashes value, or =value; a switch (bool) needs no value
  *
@@ -117,11 +118,12 @@ bool config_address_from_text(const char *text, struct config_address *ret_addre
 /* The form that config_address_from_text reads. */
 void config_address_to_text(const struct config_address *address, char ret_text[CONFIG_ADDRESS_TEXT_SIZE]);
 
-/* The text with every password in it replaced by ***; keyword form and URI form. Free it. */
+/* The text with every password in it replaced by ***; keyword form and URI form. Of a text that libpq would refuse,
+ * what may be part of a password is replaced too. Free it. */
 char *config_mask_conninfo(const char *conninfo) MUST_CHECK;
 
 /* Whether a property passed through to another library must not be printed. */
-bool config_pair_is_secret(const char *name);
+bool config_pair_is_secret(const char *name, const char *value);
 
 /* The names of all settings of all programs, sorted, ends in NULL. */
 const char *const *config_names(void);
