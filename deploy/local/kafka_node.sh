@@ -170,14 +170,19 @@ node_stop() {
     node_keep_archive "$folder"
 }
 
-# Settings that every node has, one broker or three.
-node_settings() { # FOLDER ID PORT CONTROLLER_PORT REPLICAS MIN_ISR
+# Settings that every node has, one broker or three. With the last two there is a listener of its own for a proxy: whoever
+# comes through it is told to come back to ADVERTISED_PORT, where the proxy stands. Everybody else goes past it.
+node_settings() { # FOLDER ID PORT CONTROLLER_PORT REPLICAS MIN_ISR [PROXIED_PORT ADVERTISED_PORT]
+    local proxied='' advertised='' protocol=''
+    if [ -n "${8:-}" ]; then
+        proxied=,PROXIED://127.0.0.1:$7 advertised=,PROXIED://127.0.0.1:$8 protocol=,PROXIED:PLAINTEXT
+    fi
     cat <<EOF
 process.roles=broker,controller
 node.id=$2
-listeners=PLAINTEXT://127.0.0.1:$3,CONTROLLER://127.0.0.1:$4
-advertised.listeners=PLAINTEXT://127.0.0.1:$3,CONTROLLER://127.0.0.1:$4
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:$3,CONTROLLER://127.0.0.1:$4$proxied
+advertised.listeners=PLAINTEXT://127.0.0.1:$3,CONTROLLER://127.0.0.1:$4$advertised
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT$protocol
 controller.listener.names=CONTROLLER
 log.dirs=$1/data
 auto.create.topics.enable=false

@@ -11,6 +11,8 @@
 # With system_naive=on, set before system_start, the naive twins run in place of relay and consumer; they keep no logs, so
 # system_await_consumed and system_versions tell nothing of them.
 #
+# system_relay_kafka, set before, is where the relay finds the broker: a proxy before it.
+#
 # system_run NAME, system_signal NAME SIGNAL and system_await NAME act on one program: producer, relay, consumer.
 
 system_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -56,7 +58,7 @@ system_name_commands() {
 listen = 127.0.0.1:${ports[0]}
 relay_hints = 127.0.0.1:${ports[3]}"
         [relay]="database = $(system_conninfo onceward_relay)
-kafka = $ONCEWARD_KAFKA
+kafka = ${system_relay_kafka:-$ONCEWARD_KAFKA}
 listen = 127.0.0.1:${ports[1]}
 hint_listen = 127.0.0.1:${ports[3]}
 name = relay-1"
