@@ -29,6 +29,9 @@ struct request {
     const char *file; /* Borrowed from argv. */
 };
 
+static void add_mistake(struct config_report *report, const char *place, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
 /* Appends one line: what is quoted in it cannot look like another. */
 static void add_mistake(struct config_report *report, const char *place, const char *format, va_list args)
 {
