@@ -13,6 +13,7 @@
 #include "http/http_query.h"
 #include "http/http_server.h"
 #include "producer.h"
+#include "producer_openapi.h"
 #include "producer_problem.h"
 #include "wire/wire_write.h"
 
@@ -34,10 +35,19 @@ static void handle_metrics(void *context, struct http_exchange *exchange)
     health_answer_metrics(((struct producer *)context)->health, exchange);
 }
 
+static void handle_openapi(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    if (producer_routes_no_query(exchange)) {
+        http_respond_text(exchange, 200, "application/yaml", producer_openapi); /* RFC 9512. */
+    }
+}
+
 static void handle_root(void *context, struct http_exchange *exchange);
 
 static struct http_route routes[] = {
     {"GET", "/", 0, handle_root},
+    {"GET", "/openapi.yaml", 0, handle_openapi},
     {"GET", "/livez", 0, handle_livez},
     {"GET", "/readyz", 0, handle_readyz},
     {"GET", "/metrics", 0, handle_metrics},

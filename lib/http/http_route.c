@@ -35,6 +35,17 @@ static bool matches(const char *pattern, const char *path, const char **ret_para
     return *path == '\0';
 }
 
+/* Where a route names the path letter by letter, the path is that resource and no parameter of another pattern. */
+static bool is_literal_path(const struct http_route *routes, size_t route_count, const char *path)
+{
+    for (size_t i = 0; i < route_count; i++) {
+        if (strcmp(routes[i].pattern, path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void allow_add(char allow[HTTP_ALLOW_SIZE], const char *method)
 {
     size_t used = strlen(allow);
@@ -46,10 +57,11 @@ static void allow_add(char allow[HTTP_ALLOW_SIZE], const char *method)
 enum http_match http_route_find(const struct http_route *routes, size_t route_count, const char *method, char *path,
                                 size_t *ret_index, const char **ret_params, char allow[HTTP_ALLOW_SIZE])
 {
+    bool is_literal = is_literal_path(routes, route_count, path);
     allow[0] = '\0';
     for (size_t i = 0; i < route_count; i++) {
         const char *params[HTTP_PARAM_COUNT_MAX] = {NULL};
-        if (!matches(routes[i].pattern, path, params)) {
+        if ((is_literal && strcmp(routes[i].pattern, path) != 0) || !matches(routes[i].pattern, path, params)) {
             continue;
         }
         if (strcmp(routes[i].method, method) != 0) {

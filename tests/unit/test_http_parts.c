@@ -15,11 +15,11 @@
 /* ---- routes ------------------------------------------------------------------------------------------------------ */
 
 static const struct http_route routes[] = {
-    {"GET", "/", 0, NULL},
-    {"GET", "/a", 0, NULL},
-    {"POST", "/a", 0, NULL},
-    {"GET", "/a/{id}/b/{other}", 0, NULL},
+    {"GET", "/", 0, NULL},       {"GET", "/a", 0, NULL},
+    {"POST", "/a", 0, NULL},     {"GET", "/a/{id}/b/{other}", 0, NULL},
+    {"GET", "/a/{id}", 0, NULL}, {"POST", "/a/run", 0, NULL},
 };
+#define ROUTE_COUNT (sizeof routes / sizeof *routes)
 
 static void assert_route(const char *method, const char *path, enum http_match match, size_t index, const char *allow)
 {
@@ -28,7 +28,7 @@ static void assert_route(const char *method, const char *path, enum http_match m
     const char *params[HTTP_PARAM_COUNT_MAX] = {NULL};
     size_t found = HTTP_ROUTE_NONE;
     snprintf(copy, sizeof copy, "%s", path);
-    assert_int_equal(http_route_find(routes, 4, method, copy, &found, params, found_allow), match);
+    assert_int_equal(http_route_find(routes, ROUTE_COUNT, method, copy, &found, params, found_allow), match);
     if (match == HTTP_MATCH_FOUND) {
         assert_int_equal(found, index);
     } else {
@@ -42,6 +42,9 @@ static void test_http_route_finds(void **state)
     assert_route("GET", "/", HTTP_MATCH_FOUND, 0, "");
     assert_route("POST", "/a", HTTP_MATCH_FOUND, 2, "");
     assert_route("PUT", "/a", HTTP_MATCH_NO_METHOD, 0, "GET, HEAD, POST");
+    assert_route("POST", "/a/run", HTTP_MATCH_FOUND, 5, "");
+    assert_route("GET", "/a/run", HTTP_MATCH_NO_METHOD, 0, "POST");
+    assert_route("GET", "/a/runs", HTTP_MATCH_FOUND, 4, "");
     assert_route("GET", "/a/", HTTP_MATCH_NO_PATH, 0, "");
     assert_route("GET", "/a/1/b/", HTTP_MATCH_NO_PATH, 0, "");
     assert_route("GET", "/a/1/b/2/3", HTTP_MATCH_NO_PATH, 0, "");
@@ -51,7 +54,7 @@ static void test_http_route_finds(void **state)
     char allow[HTTP_ALLOW_SIZE];
     const char *params[HTTP_PARAM_COUNT_MAX] = {NULL};
     size_t index = 0;
-    assert_int_equal(http_route_find(routes, 4, "GET", path, &index, params, allow), HTTP_MATCH_FOUND);
+    assert_int_equal(http_route_find(routes, ROUTE_COUNT, "GET", path, &index, params, allow), HTTP_MATCH_FOUND);
     assert_string_equal(params[0], "x%20y");
     assert_string_equal(params[1], "z");
 }
