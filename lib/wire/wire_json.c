@@ -153,6 +153,11 @@ bool wire_json_check(const void *text, size_t size, struct wire_value *ret_value
     if (size >= 3 && memcmp(at, "\xEF\xBB\xBF", 3) == 0) {
         return refuse(err, 0, "a byte order mark");
     }
+    /* jansson 2.14 overlooks a NUL behind a number or a word: it looks one byte ahead and cannot give a NUL back. */
+    const char *nul = memchr(at, '\0', size);
+    if (nul != NULL) {
+        return refuse(err, (size_t)(nul - at), "a NUL character");
+    }
     size_t wrong;
     if (!text_is_utf8(text, size, &wrong)) {
         return refuse(err, wrong, "not UTF-8");
