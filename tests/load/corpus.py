@@ -8,6 +8,7 @@ kinds of files may be few; with more missing the corpus is refused, with the pac
 import hashlib
 import os
 import random
+import shutil
 from dataclasses import dataclass
 
 SIZE_MAX = 6 * 1024 * 1024  # Under the producer's 8 MiB a document, base64 included.
@@ -97,6 +98,7 @@ class Corpus:
             for path, size in files:
                 index = next(i for i, (size_max, _) in enumerate(SIZE_CLASSES) if size <= size_max)
                 by_class[index].setdefault(kind, []).append(path)
+        self._root = root
         self._by_class = by_class
         self._check(root)
 
@@ -118,4 +120,13 @@ class Corpus:
         with open(path, "rb") as file:
             content = file.read()
         media_type = MEDIA_TYPES.get(os.path.splitext(path)[1], KINDS[kind][1])
-        return Document(os.path.relpath(path, "/usr/share"), media_type, content)
+        return Document(os.path.relpath(path, self._root), media_type, content)
+
+    def sample(self, folder, kind_file_count):
+        """Copies some files of each kind into a folder, which then is a corpus that is faster to look through."""
+        for kind in KINDS:
+            paths = sorted(path for kinds in self._by_class for path in kinds.get(kind, []))
+            for path in random.Random(kind).sample(paths, min(len(paths), kind_file_count)):
+                copy = os.path.join(folder, os.path.relpath(path, self._root))
+                os.makedirs(os.path.dirname(copy), exist_ok=True)
+                shutil.copyfile(path, copy)
