@@ -205,6 +205,13 @@ static void count_verdicts(struct consumer_apply *apply, const struct consumer_b
     apply->claim.reads_first = duplicates > fresh;
 }
 
+/* What the crash matrix must find out if it is switched on: the cursor is committed before the effect. */
+static bool commit_cursor_first(struct db *db, struct db_tx **txp, struct err *err)
+{
+    return !FAILPOINT_FAILS("consumer.offset_first") ||
+           (db_tx_commit(txp, err) == DB_TX_COMMITTED && db_tx_begin(db, txp, err));
+}
+
 enum range_outcome { RANGE_KEPT, RANGE_REFUSED, RANGE_BREAKER };
 
 /* One transaction over items[begin, end). REFUSED: the sink refuses something in it. */
@@ -216,7 +223,8 @@ static bool apply_range(const struct job *job, size_t begin, size_t end, enum ra
     DB_TX_AUTO struct db_tx *tx = NULL;
     size_t move_count = 0;
     consumer_batch_reopen(batch, begin, end);
-    if (!db_tx_begin(job->db, &tx, err) || !move_cursors(job, tx, begin, end, &move_count, err)) {
+    if (!db_tx_begin(job->db, &tx, err) || !move_cursors(job, tx, begin, end, &move_count, err) ||
+        !commit_cursor_first(job->db, &tx, err)) {
         return false;
     }
     FAILPOINT("consumer.after_cursor_before_inbox");

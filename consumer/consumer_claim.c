@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/failpoint.h"
+
 bool consumer_claim_init(struct consumer_claim *claim, size_t count_max, struct err *err)
 {
     *claim = (struct consumer_claim){.count_max = count_max};
@@ -174,7 +176,9 @@ static bool claim_kind(struct consumer_claim *claim, struct db_tx *tx, struct co
 {
     size_t count = sort_open(claim, batch, begin, end, kind);
     size_t item_count = collect_items(claim, batch, count);
-    if (claim->reads_first && !look_up(claim, tx, batch, kind, &item_count, err)) {
+    /* The switch makes of this what a race must find out, where the inbox has no key: look first, insert then. */
+    bool reads_first = FAILPOINT_FAILS("consumer.check_then_act") || claim->reads_first;
+    if (reads_first && !look_up(claim, tx, batch, kind, &item_count, err)) {
         return false;
     }
     if (!insert(claim, tx, batch, kind, &item_count, err) || !look_up(claim, tx, batch, kind, &item_count, err)) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "consumer_fence.h"
@@ -203,6 +204,7 @@ static bool take(struct consumer *consumer, const size_t *indexes, const struct 
         err_set(err, ERR_FATAL, "out_of_memory", "%zu partitions", count);
     }
     is_good = is_good && db_progress_take(consumer->db, &consumer->self, places, count, rows, is_taken, err);
+    FAILPOINT("consumer.after_take");
     for (size_t i = 0; is_good && i < count; i++) {
         struct consumer_cursor *cursor = &consumer->cursors.items[indexes[i]];
         is_good = is_taken[i] ? follow_take(consumer, cursor, &rows[i], err) : register_cursor(consumer, cursor, err);
@@ -317,6 +319,7 @@ bool consumer_place_look(struct consumer *consumer, struct err *err)
         seqs[i] = cursor->seq;
     }
     is_good = is_good && db_progress_look(consumer->db, &consumer->self, places, seqs, count, looks, err);
+    FAILPOINT("consumer.after_look");
     for (size_t i = 0; is_good && i < count; i++) {
         struct consumer_cursor *cursor = &consumer->cursors.items[i];
         is_good = !is_held(cursor) || obey(consumer, cursor, &looks[i], err);

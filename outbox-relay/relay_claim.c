@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -218,6 +219,7 @@ bool relay_claim_review(struct relay *relay, struct relay_lane *lane, bool keeps
     if (!db_lane_read_tail(relay->db, lane->lane, lane->seq, &relay->owner.incarnation, &tail, err)) {
         return false;
     }
+    FAILPOINT("relay.after_tail");
     bool is_reviewed = true;
     switch (relay_lane_judge(&tail, lane->seq, &lane->attempt, &relay->owner.incarnation)) {
     case RELAY_LANE_FENCED:

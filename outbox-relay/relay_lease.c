@@ -11,6 +11,7 @@
 
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/rand.h"
 #include "base/text.h"
@@ -98,6 +99,7 @@ static int64_t turn(struct relay_lease *lease)
     bool is_held = false;
     int64_t sent_ms = clock_monotonic_ms();
     bool is_answered = renew(lease, &is_held, &err);
+    FAILPOINT("relay.after_renewal");
     thread_lock(&lease->mutex);
     bool has_expired = expire_if_due(lease);
     if (is_answered && is_held) {

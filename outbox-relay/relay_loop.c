@@ -228,6 +228,7 @@ static bool keep_house(struct loop *loop, struct err *err)
             return false;
         }
     }
+    FAILPOINT("relay.after_old_rows");
     make_partitions(loop);
     return db_is_usable(loop->db) ? read_topics(loop, err)
                                   : err_set(err, ERR_TRANSIENT, "connection_lost", "the connection was lost");
@@ -327,6 +328,7 @@ static bool drain(struct loop *loop, struct err *err)
     int64_t deadline_ms = clock_monotonic_ms() + loop->options->drain_timeout_ms;
     bool is_held = false;
     leave_surplus(loop, EVENT_LANE_COUNT);
+    FAILPOINT("relay.draining");
     loop->relay.next_settle_ms = 0; /* Lanes with nothing in flight go at once. */
     while (relay_claim_held(&loop->relay) != 0 && clock_monotonic_ms() < deadline_ms) {
         bool is_busy = false;

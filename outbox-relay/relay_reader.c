@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 
 #define WINDOW_IDS_MAX (INT64_C(1) << 20)
 
@@ -106,6 +107,7 @@ static bool begin_ranges(struct relay *relay, struct err *err)
     if (to == NULL) {
         return false;
     }
+    FAILPOINT("relay.after_snapshot");
     bool is_begun = true;
     const struct relay_lane *lane;
     while (is_begun && (lane = first_idle(relay)) != NULL) {
@@ -257,6 +259,7 @@ static bool read_group(struct relay *relay, struct relay_lane *lane, uint32_t gr
     if (!is_read) {
         return false;
     }
+    FAILPOINT("relay.after_read");
     size_t count = outbox.count;
     int64_t reached = outbox.is_cut && count > 0 ? outbox.events[count - 1].outbox_id : bound;
     if (!distribute(relay, &outbox, err)) {

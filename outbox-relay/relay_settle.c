@@ -92,6 +92,9 @@ static bool plan_move(struct relay *relay, struct relay_lane *lane, enum relay_s
 static void apply(struct relay *relay, const struct plan *plan, const struct db_lane_move *move, int64_t now_ms)
 {
     struct relay_lane *lane = plan->lane;
+    if (move->deferred_count > 0) {
+        FAILPOINT("relay.after_deferral");
+    }
     lane->seq++;
     lane->attempt = move->new_attempt;
     lane->written_claimed_to = move->claimed_to;
@@ -103,6 +106,7 @@ static void apply(struct relay *relay, const struct plan *plan, const struct db_
     relay->settled_count += move->settled_count;
     relay_window_settled(lane->window, plan->count);
     if (move->is_release) {
+        FAILPOINT("relay.after_release");
         relay_claim_forget(relay, lane);
     }
 }

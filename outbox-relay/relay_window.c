@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/failpoint.h"
+
 #define CARRY_BUCKET_COUNT 1024U
 #define ENTRY_OVERHEAD_BYTES 512 /* Counted beside the value: attributes, headers and our own bookkeeping. */
 
@@ -451,6 +453,7 @@ void relay_window_refuse(struct relay_entry *entry, const struct err *err)
     entry->reason = strdup(err->text);
     entry->key->in_flight_count--;
     relay_key_hold(entry->key);
+    FAILPOINT("relay.after_refusal");
 }
 
 /* A carried entry that is not on the topic: when it is read again, it is published like any other. */

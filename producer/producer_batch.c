@@ -281,6 +281,7 @@ static enum db_tx_outcome run_items(struct worker *worker, struct db *db, struct
     if (!db_submit_begin(db, worker->keys, count, &submit, err)) {
         return DB_TX_FAILED;
     }
+    FAILPOINT("producer.after_lock");
     keep_clock(worker->batch, db_submit_clock_us(submit));
     size_t write_count = decide(worker, submit, items, count);
     settle_unwritten(worker, submit, items, count);
@@ -292,6 +293,7 @@ static enum db_tx_outcome run_items(struct worker *worker, struct db *db, struct
     }
     if (outcome == DB_TX_COMMITTED && write_count > 0) {
         settle_written(worker, items, was_queued, write_count);
+        FAILPOINT("producer.before_hint");
         producer_hint_send(worker->batch->options.hint);
     }
     for (size_t i = 0; i < count; i++) {

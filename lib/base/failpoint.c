@@ -6,7 +6,9 @@
 #include "base/failpoint.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -133,6 +135,13 @@ static void pause_ms(int64_t wait_ms)
     }
 }
 
+/* In the process's own log, so that a test can tell this death from any other. */
+static void die(const struct failpoint *failpoint, uint64_t passage)
+{
+    dprintf(STDERR_FILENO, "failpoint %s: killed at passage %" PRIu64 "\n", failpoint->name, passage);
+    raise(SIGKILL);
+}
+
 bool failpoint_pass(struct failpoint *failpoint)
 {
     if (failpoint->action == FAILPOINT_NONE) {
@@ -144,7 +153,7 @@ bool failpoint_pass(struct failpoint *failpoint)
     }
     switch (failpoint->action) {
     case FAILPOINT_NONE: return false;
-    case FAILPOINT_KILL: raise(SIGKILL); return false;
+    case FAILPOINT_KILL: die(failpoint, passage); return false;
     case FAILPOINT_STOP: kill(getpid(), SIGSTOP); return false;
     case FAILPOINT_PAUSE: pause_ms(failpoint->argument); return false;
     case FAILPOINT_EXIT: _exit((int)failpoint->argument);

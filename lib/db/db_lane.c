@@ -140,6 +140,7 @@ bool db_lane_take(struct db *db, const struct db_lane_owner *owner, int lane, co
     if (!is_ours) {
         return true;
     }
+    FAILPOINT("relay.after_lane_before_log");
     /* A statement of its own, so that it sees what the owner before wrote while we waited for the lane's row. */
     if (!take_log(db, owner, lane, attempt, &is_ours, ret_row, err)) {
         return false;
@@ -151,6 +152,7 @@ bool db_lane_take(struct db *db, const struct db_lane_owner *owner, int lane, co
         db_lane_row_done(ret_row);
         return false;
     }
+    FAILPOINT("relay.after_take");
     *ret_take = DB_LANE_TAKEN;
     return true;
 }

@@ -6,8 +6,9 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 failures=0
-mapfile -t names < <(grep -rhoE --include='*.c' 'FAILPOINT(_FAILS)?\("[a-z_.]+"' lib producer outbox-relay consumer cli |
-    sed -E 's/.*"(.*)"/\1/' | sort -u)
+# shellcheck source=tests/support/failpoints.sh
+. tests/support/failpoints.sh
+mapfile -t names < <(failpoints .)
 [ "${#names[@]}" -gt 5 ]
 for name in "${names[@]}"; do
     [[ $name =~ ^(producer|relay|consumer)\.[a-z_]+$ ]] || { printf '%s: not of the form program.place\n' "$name"; failures=1; }

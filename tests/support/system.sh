@@ -13,7 +13,8 @@
 #
 # system_relay_kafka, set before, is where the relay finds the broker: a proxy before it.
 #
-# system_run NAME, system_signal NAME SIGNAL and system_await NAME act on one program: producer, relay, consumer.
+# system_run NAME, system_spawn NAME, system_signal NAME SIGNAL and system_await NAME act on one program: producer, relay,
+# consumer.
 
 system_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 program=${program:-$(basename "$0")}
@@ -79,13 +80,19 @@ system_binary() {
     esac
 }
 
+# system_spawn NAME [FAILPOINTS]: starts a program.
+system_spawn() {
+    printf '%s\n' "${system_commands[$1]}" >"$system_folder/$1.conf"
+    env -u ONCEWARD_URL -u ONCEWARD_DATABASE -u ONCEWARD_KAFKA -u ONCEWARD_TEST_DATABASE -u ONCEWARD_TEST_KAFKA \
+        ONCEWARD_FAILPOINTS="${2:-}" "$(system_binary "$1")" --config "$system_folder/$1.conf" \
+        >>"$system_folder/$1.log" 2>&1 &
+    system_pids[$1]=$!
+}
+
 # system_run NAME: starts a program and waits until it is ready.
 system_run() {
     local name=$1 deadline=$((SECONDS + system_seconds)) ready=http://127.0.0.1:${system_ports[$1]}/readyz
-    printf '%s\n' "${system_commands[$name]}" >"$system_folder/$name.conf"
-    env -u ONCEWARD_URL -u ONCEWARD_DATABASE -u ONCEWARD_KAFKA -u ONCEWARD_TEST_DATABASE -u ONCEWARD_TEST_KAFKA \
-        "$(system_binary "$name")" --config "$system_folder/$name.conf" >>"$system_folder/$name.log" 2>&1 &
-    system_pids[$name]=$!
+    system_spawn "$name"
     until curl -sf -m 5 -o "$system_folder/$name.ready" "$ready"; do
         kill -0 "${system_pids[$name]}" 2>/dev/null || { tail -n 20 "$system_folder/$name.log" >&2; system_fail "$name ended"; return 1; }
         if [ "$SECONDS" -ge "$deadline" ]; then

@@ -7,7 +7,8 @@
  *
  * kill and stop signal the process itself, pause waits that many milliseconds,
  * exit leaves without any cleanup, error makes FAILPOINT_FAILS true. "@n" means
- * at the n-th passage only; without it, at every one.
+ * at the n-th passage only; without it, at every one. Who is killed says so on
+ * stderr before: "failpoint name: killed at passage n".
  */
 #ifndef BASE_FAILPOINT_H
 #define BASE_FAILPOINT_H
