@@ -355,7 +355,7 @@ enum config_outcome config_load(const struct config_program *program, int argc, 
         if (request.file != NULL) {
             config_file_read(&report, request.file);
         }
-        for (char **variable = environ; *variable != NULL; variable++) {
+        for (char **variable = environ; variable != NULL && *variable != NULL; variable++) {
             read_variable(&report, *variable);
         }
         read_flags(&report, &request, argc, argv, ret_words);

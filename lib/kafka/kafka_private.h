@@ -22,6 +22,11 @@ bool kafka_conf_set_all(rd_kafka_conf_t *conf, const struct kafka_property *prop
 /* Sends the library's log lines to ours. */
 void kafka_log_attach(rd_kafka_conf_t *conf);
 
+#define KAFKA_PUBLISHER_HEADER_COUNT 12 /* Fixed ones, at most. */
+
+/* The headers that an event travels with. The caller's until the library takes them with a message. */
+rd_kafka_headers_t *kafka_publisher_headers(const struct event *event);
+
 /* The library's handle, for tests that inject errors into its mock cluster. */
 rd_kafka_t *kafka_publisher_handle(struct publisher *publisher);
 

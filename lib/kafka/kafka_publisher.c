@@ -126,9 +126,9 @@ static bool add_fixed(rd_kafka_headers_t *headers, const struct event *event)
            add_text(headers, "traceparent", event->traceparent);
 }
 
-static rd_kafka_headers_t *make_headers(const struct event *event)
+rd_kafka_headers_t *kafka_publisher_headers(const struct event *event)
 {
-    rd_kafka_headers_t *headers = rd_kafka_headers_new(12 + event->header_count);
+    rd_kafka_headers_t *headers = rd_kafka_headers_new(KAFKA_PUBLISHER_HEADER_COUNT + event->header_count);
     bool is_complete = add_fixed(headers, event);
     for (size_t i = 0; is_complete && i < event->header_count; i++) {
         const struct event_header *header = &event->headers[i];
@@ -142,7 +142,7 @@ static rd_kafka_headers_t *make_headers(const struct event *event)
 static bool produce(struct kafka_publisher *kafka, const struct event *event, uint64_t ticket,
                     enum publish_outcome *ret_outcome, struct err *err)
 {
-    rd_kafka_headers_t *headers = make_headers(event);
+    rd_kafka_headers_t *headers = kafka_publisher_headers(event);
     rd_kafka_resp_err_t code = rd_kafka_producev(
         kafka->handle, RD_KAFKA_V_TOPIC(event->topic), RD_KAFKA_V_KEY(event->key, strlen(event->key)),
         RD_KAFKA_V_VALUE((void *)(uintptr_t)event->value.data, event->value.size), RD_KAFKA_V_HEADERS(headers),
