@@ -59,7 +59,9 @@ struct relay {
     int64_t next_poll_ms;
     int64_t poll_interval_ms;
     int64_t next_settle_ms;
-    int64_t next_retry_ms; /* Of what the pump could not hand over. */
+    int64_t full_settle_ms; /* The same for a lane without room. */
+    int64_t settle_wait_ms; /* Grows to settle_interval_ms. */
+    int64_t next_retry_ms;  /* Of what the pump could not hand over. */
     int64_t retry_interval_ms;
     struct err delay; /* Why something could not be handed over at the last try; ERR_NONE when all could. */
     uint64_t fenced_count;

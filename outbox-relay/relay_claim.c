@@ -16,6 +16,7 @@
 #include "base/text.h"
 
 #define ANY_CEILING (-1)
+#define SETTLE_FIRST_MS 10
 
 const struct relay_limits relay_limits_default = {
     .window_events = 10000,
@@ -49,6 +50,7 @@ bool relay_init(struct relay *relay, const struct relay_limits *limits, const st
                             .pump = pump,
                             .take_snapshot = db_outbox_snapshot,
                             .poll_interval_ms = limits->poll_min_ms};
+    relay->settle_wait_ms = limits->settle_interval_ms < SETTLE_FIRST_MS ? limits->settle_interval_ms : SETTLE_FIRST_MS;
     size_t room = EVENT_LANE_COUNT * limits->window_events;
     relay->settled = calloc(room, sizeof *relay->settled);
     relay->deferred = calloc(room, sizeof *relay->deferred);
@@ -150,12 +152,17 @@ static bool begin_at(struct relay *relay, struct relay_lane *lane, const struct 
     return is_begun;
 }
 
+static bool know(void *context, const struct db_lane_ahead *ahead, struct err *err)
+{
+    return relay_window_know(context, ahead->id, ahead->partition, ahead->offset, ahead->seq, err);
+}
+
 /* The row is ours and the last: from here on the lane is held. The held keys are read after the row was committed. */
 static bool take_place(struct relay *relay, struct relay_lane *lane, const struct db_lane_row *row, bool keeps_done,
                        struct err *err)
 {
     lane->is_held = false; /* Its own old place is not to be shared with. */
-    if (!begin_at(relay, lane, row, keeps_done, err) ||
+    if (!begin_at(relay, lane, row, keeps_done, err) || !db_lane_each_ahead(relay->db, row, know, lane->window, err) ||
         !db_lane_each_held_key(relay->db, lane->lane, hold, lane->window, &lane->deferred_count, err)) {
         return false;
     }
@@ -164,6 +171,8 @@ static bool take_place(struct relay *relay, struct relay_lane *lane, const struc
     lane->is_held = true;
     lane->seq = row->seq;
     lane->attempt = row->attempt;
+    lane->ahead_from = row->ahead_from;
+    lane->ahead_counted_seq = 0;
     lane->written_claimed_to = row->claimed_to;
     lane->written_from = from->hash;
     lane->written_position = row->position;

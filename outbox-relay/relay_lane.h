@@ -38,6 +38,8 @@ struct relay_lane {
     int64_t written_position;
     int64_t written_ms;
     int64_t deferred_count;
+    int64_t ahead_from; /* The first row of the log that may name something ahead of the place; 0: none does. */
+    int64_t ahead_counted_seq;
     int64_t deleted_to; /* seq up to which old rows were looked at. */
     int64_t window_ids; /* Width of the next window of ids to read. */
 };

@@ -103,8 +103,9 @@ static const struct config_setting settings[] = {
      .max = 4000,
      .section = "Relay",
      .doc =
-         "How often what was acknowledged is written down. A crash repeats at most that much, and what was acknowledged"
-         " behind an event that still waits for its key, at most window_events of a lane."},
+         "How often what was acknowledged is written down, whether or not an earlier event of its lane still waits; a"
+         " lane without room, and a relay that has just begun, do it more often. A crash repeats at most what was sent"
+         " or acknowledged since."},
     {.name = "poll_min_ms",
      .type = CONFIG_INT,
      AT(poll_min_ms),

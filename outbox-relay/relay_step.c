@@ -10,7 +10,6 @@
 
 #define RETRY_MIN_MS 50
 #define RETRY_MAX_MS 1000
-#define FULL_SETTLE_MS 20 /* Between two settlings of a lane without room. */
 
 bool relay_step_send(struct relay *relay, int64_t now_ms, struct err *err)
 {
@@ -52,7 +51,7 @@ static bool is_settle_due(const struct relay *relay, int64_t now_ms)
     if (now_ms >= relay->next_settle_ms) {
         return true;
     }
-    if (now_ms < relay->next_settle_ms - relay->limits.settle_interval_ms + FULL_SETTLE_MS) {
+    if (now_ms < relay->full_settle_ms) {
         return false;
     }
     for (int i = 0; i < EVENT_LANE_COUNT; i++) {

@@ -11,28 +11,7 @@
 #include <string.h>
 
 #include "base/failpoint.h"
-
-#define CARRY_BUCKET_COUNT 1024U
-#define ENTRY_OVERHEAD_BYTES 512 /* Counted beside the value: attributes, headers and our own bookkeeping. */
-
-struct relay_window {
-    struct relay_window_options options;
-    struct relay_queue entries; /* In reading order, from the settled place on. */
-    size_t entry_count;
-    size_t bytes;
-    struct relay_queue ready;
-    struct relay_queue suspect;
-    struct relay_queue delayed;
-    struct relay_keys *keys;
-    struct relay_entry *carried[CARRY_BUCKET_COUNT]; /* By id, linked by next. */
-    size_t carried_count;
-    int carried_age; /* Ranges that were finished since the reset. */
-    size_t sent_count;
-    int64_t claimed_to;
-    struct relay_snapshot *from; /* While range is NULL: where the next one starts. */
-    struct relay_range *range;
-    int64_t position;
-};
+#include "relay_window_private.h"
 
 /* ---- Entries ---- */
 
@@ -61,13 +40,9 @@ void relay_bite_unref(struct relay_bite **bitep)
     }
 }
 
-static size_t entry_bytes(const struct relay_entry *entry)
+void relay_window_entry_free(struct relay_entry *entry)
 {
-    return entry->event->value.size + ENTRY_OVERHEAD_BYTES;
-}
-
-static void entry_free(struct relay_entry *entry)
-{
+    entry->window->written_count -= entry->written_seq != 0;
     entry_leave_key(entry);
     relay_bite_unref(&entry->bite);
     relay_range_unref(&entry->range);
@@ -76,9 +51,9 @@ static void entry_free(struct relay_entry *entry)
     free(entry);
 }
 
-static bool entry_can_settle(const struct relay_entry *entry)
+size_t relay_window_entry_bytes(const struct relay_entry *entry)
 {
-    return entry->state == RELAY_DONE || entry->state == RELAY_PARKED || entry->state == RELAY_HELD;
+    return entry->event->value.size + ENTRY_OVERHEAD_BYTES;
 }
 
 static struct relay_entry *carry_take(struct relay_window *window, int64_t id)
@@ -101,6 +76,7 @@ static void carry_put(struct relay_window *window, struct relay_entry *entry)
 {
     struct relay_entry **bucket = &window->carried[(uint64_t)entry->id % CARRY_BUCKET_COUNT];
     entry->is_carried = true;
+    entry->is_planned = false;
     entry->event = NULL;
     relay_bite_unref(&entry->bite);
     relay_range_unref(&entry->range);
@@ -119,7 +95,7 @@ static void carry_drop_done(struct relay_window *window)
             if (entry->state == RELAY_DONE) {
                 *link = entry->next;
                 window->carried_count--;
-                entry_free(entry);
+                relay_window_entry_free(entry);
             } else {
                 link = &entry->next;
             }
@@ -159,10 +135,10 @@ static void forget_entries(struct relay_window *window, bool keeps_done)
         if (entry->state == RELAY_SENT || (entry->state == RELAY_DONE && keeps_done)) {
             carry_put(window, entry);
         } else {
-            entry_free(entry);
+            relay_window_entry_free(entry);
         }
     }
-    window->entries = window->ready = window->suspect = window->delayed = RELAY_QUEUE_EMPTY;
+    window->entries = window->ready = window->suspect = window->delayed = window->unwritten = RELAY_QUEUE_EMPTY;
     window->entry_count = 0;
     window->bytes = 0;
 }
@@ -218,6 +194,40 @@ void relay_window_begin(struct relay_window *window, struct relay_range *range)
     window->position = 0;
 }
 
+static struct relay_entry *entry_new(struct relay_window *window, int64_t id, struct err *err)
+{
+    struct relay_entry *entry = calloc(1, sizeof *entry);
+    if (entry == NULL) {
+        err_set(err, ERR_FATAL, "memory", "no memory for an event");
+        return NULL;
+    }
+    entry->id = id;
+    entry->window = window;
+    entry->partition = -1;
+    entry->offset = PUBLISH_OFFSET_UNKNOWN;
+    return entry;
+}
+
+bool relay_window_know(struct relay_window *window, int64_t id, int32_t partition, int64_t offset, int64_t seq,
+                       struct err *err)
+{
+    assert(window->entries.first == NULL && seq > 0);
+    struct relay_entry *entry = carry_take(window, id);
+    if (entry == NULL) {
+        entry = entry_new(window, id, err);
+        if (entry == NULL) {
+            return false;
+        }
+        entry->state = RELAY_DONE;
+        entry->partition = partition;
+        entry->offset = offset;
+    }
+    window->written_count += entry->written_seq == 0;
+    entry->written_seq = seq;
+    carry_put(window, entry);
+    return true;
+}
+
 /* A new entry, or the one that was carried over a reset. */
 static struct relay_entry *entry_of(struct relay_window *window, const struct event *event, struct err *err)
 {
@@ -225,15 +235,10 @@ static struct relay_entry *entry_of(struct relay_window *window, const struct ev
     if (entry != NULL) {
         return entry;
     }
-    entry = calloc(1, sizeof *entry);
+    entry = entry_new(window, event->outbox_id, err);
     if (entry == NULL) {
-        err_set(err, ERR_FATAL, "memory", "no memory for an event");
         return NULL;
     }
-    entry->id = event->outbox_id;
-    entry->window = window;
-    entry->partition = -1;
-    entry->offset = PUBLISH_OFFSET_UNKNOWN;
     entry->key = find_key(window, event->topic, event->key, err);
     if (entry->key == NULL) {
         free(entry);
@@ -268,10 +273,12 @@ bool relay_window_add(struct relay_window *window, const struct event *event, st
     }
     window->entries.last = entry;
     window->entry_count++;
-    window->bytes += entry_bytes(entry);
+    window->bytes += relay_window_entry_bytes(entry);
     window->position = event->outbox_id;
     if (entry->state == RELAY_WAITING) {
         relay_key_promote(entry->key, &window->ready);
+    } else if (entry->state == RELAY_DONE && entry->written_seq == 0) {
+        relay_queue_push(&window->unwritten, entry);
     }
     return true;
 }
@@ -328,7 +335,7 @@ void relay_window_stop_reading(struct relay_window *window)
         entry->is_cut = true;
         entry->key->in_flight_count -= entry->state == RELAY_READY;
         window->entry_count--;
-        window->bytes -= entry_bytes(entry);
+        window->bytes -= relay_window_entry_bytes(entry);
     }
     relay_queue_drop_cut(&window->ready);
     relay_queue_drop_cut(&window->delayed);
@@ -338,7 +345,7 @@ void relay_window_stop_reading(struct relay_window *window)
     struct relay_entry *next = NULL;
     for (struct relay_entry *entry = cut; entry != NULL; entry = next) {
         next = entry->next;
-        entry_free(entry);
+        relay_window_entry_free(entry);
     }
 }
 
@@ -465,21 +472,22 @@ static void carried_failed(struct relay_entry *entry)
     assert(taken == entry);
     key->in_flight_count--;
     key->ref_count++; /* Keeps it over the next line. */
-    entry_free(taken);
+    relay_window_entry_free(taken);
     key->ref_count--;
     relay_key_promote(key, &window->ready);
     relay_keys_release(window->keys, key);
 }
 
-static void acknowledged(struct relay_entry *entry, const struct publish_report *report)
+static void is_on_topic(struct relay_entry *entry)
 {
     struct relay_key *key = entry->key;
     entry->state = RELAY_DONE;
-    entry->partition = report->partition;
-    entry->offset = report->offset;
     key->in_flight_count--;
     relay_key_promote(key, &entry->window->ready);
     entry_leave_key(entry);
+    if (!entry->is_carried && entry->written_seq == 0) {
+        relay_queue_push(&entry->window->unwritten, entry);
+    }
 }
 
 void relay_window_report(struct relay_entry *entry, const struct publish_report *report)
@@ -488,7 +496,11 @@ void relay_window_report(struct relay_entry *entry, const struct publish_report 
     assert(entry->state == RELAY_SENT && window->sent_count > 0);
     window->sent_count--;
     if (report->was_acknowledged) {
-        acknowledged(entry, report);
+        entry->partition = report->partition;
+        entry->offset = report->offset;
+        is_on_topic(entry);
+    } else if (entry->written_seq != 0) { /* Another relay had the lane meanwhile, and published it. */
+        is_on_topic(entry);
     } else if (entry->is_carried) {
         carried_failed(entry);
     } else if (report->err.kind == ERR_PERMANENT && entry->is_single) {
@@ -500,49 +512,5 @@ void relay_window_report(struct relay_entry *entry, const struct publish_report 
     } else {
         entry->state = entry->is_single ? RELAY_SUSPECT : RELAY_READY;
         relay_window_delay(entry);
-    }
-}
-
-/* ---- Settling ---- */
-
-size_t relay_window_settleable(const struct relay_window *window, size_t count_max, struct relay_entry **ret_first)
-{
-    size_t count = 0;
-    for (const struct relay_entry *entry = window->entries.first;
-         entry != NULL && count < count_max && entry_can_settle(entry); entry = entry->next) {
-        count++;
-    }
-    *ret_first = window->entries.first;
-    return count;
-}
-
-struct relay_point relay_window_point_after(const struct relay_window *window, size_t count)
-{
-    const struct relay_entry *entry = window->entries.first;
-    for (size_t i = 0; i < count; i++) {
-        assert(entry != NULL && entry_can_settle(entry));
-        entry = entry->next;
-    }
-    if (entry != NULL) {
-        return (struct relay_point){entry->range->from, entry->range->to, entry->id - 1};
-    }
-    if (window->range != NULL) {
-        return (struct relay_point){window->range->from, window->range->to, window->position};
-    }
-    return (struct relay_point){window->from, NULL, 0};
-}
-
-void relay_window_settled(struct relay_window *window, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct relay_entry *entry = window->entries.first;
-        assert(entry != NULL && entry_can_settle(entry));
-        window->entries.first = entry->next;
-        if (window->entries.first == NULL) {
-            window->entries.last = NULL;
-        }
-        window->entry_count--;
-        window->bytes -= entry_bytes(entry);
-        entry_free(entry);
     }
 }

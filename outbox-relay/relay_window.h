@@ -12,7 +12,8 @@
  *   DONE     acknowledged
  *   PARKED   refused by itself, for good
  *   HELD     behind something deferred of its (topic, key)
- * DONE, PARKED and HELD settle, but only as a contiguous run from the front.
+ * The place moves over DONE, PARKED and HELD, but only as a contiguous run from the front. What is DONE behind the run
+ * is written down ahead of the place, so that nobody has to publish it again.
  */
 #ifndef RELAY_WINDOW_H
 #define RELAY_WINDOW_H
@@ -53,6 +54,8 @@ struct relay_entry {
     bool is_carried;           /* Survived a reset and was not read again yet: in no order, has no event. */
     bool is_cut;               /* Is being forgotten. */
     bool is_single;            /* SENT by the publisher of single records. */
+    bool is_planned;           /* DONE, and in the row that is being written. */
+    int64_t written_seq;       /* DONE: the row of the lane's log that says so; 0: none does. */
     const struct event *event; /* Borrowed from bite. */
     struct relay_bite *bite;
     struct relay_range *range;
@@ -63,7 +66,7 @@ struct relay_entry {
     char *reason_code; /* PARKED only. */
     char *reason;
     struct relay_entry *next;     /* In reading order. */
-    struct relay_entry *next_out; /* In the queue of what is ready, suspect or waits behind its key. */
+    struct relay_entry *next_out; /* In the queue of what is ready, suspect, unwritten or waits behind its key. */
 };
 
 /* A place: everything up to position of the difference (from, to) is behind it. to is NULL while nothing is
@@ -91,6 +94,11 @@ void relay_window_free(struct relay_window **windowp);
  * they are read again, they are what they are and not published again. keeps_done is false where another server
  * answers, on which an id may mean another event. point NULL: the lane is not ours any more. */
 void relay_window_reset(struct relay_window *window, const struct relay_point *point, bool keeps_done);
+
+/* The log says that this event was acknowledged, though it lies behind the place that the window was reset to: when it
+ * is read, it is not published again. */
+bool relay_window_know(struct relay_window *window, int64_t id, int32_t partition, int64_t offset, int64_t seq,
+                       struct err *err) MUST_CHECK;
 
 /* A key of which something is deferred: what is read of it from now on is HELD. */
 bool relay_window_hold(struct relay_window *window, const char *topic, const char *key, struct err *err) MUST_CHECK;
@@ -145,7 +153,18 @@ void relay_window_report(struct relay_entry *entry, const struct publish_report 
 size_t relay_window_settleable(const struct relay_window *window, size_t count_max, struct relay_entry **ret_first);
 /* The place behind the first count entries. Borrowed snapshots. */
 struct relay_point relay_window_point_after(const struct relay_window *window, size_t count);
-/* They are settled in the database. */
+/* What is DONE and in no row of the log, wherever it stands: a queue in the order of the reports. The caller marks as
+ * planned what it writes. */
+const struct relay_queue *relay_window_unwritten(const struct relay_window *window);
+/* The planned ones are in the row with this seq. */
+void relay_window_written(struct relay_window *window, int64_t seq);
+/* The database has the place behind the first count entries. Precondition: those of them that are DONE are written. */
 void relay_window_settled(struct relay_window *window, size_t count);
+
+/* Entries that are written down, carried ones included: after relay_window_settled, what lies ahead of the place. */
+size_t relay_window_written_count(const struct relay_window *window);
+/* The least row that speaks of one of them, looking past the first skip_count entries; INT64_MAX: none. Walks through
+ * the window. */
+int64_t relay_window_written_from(const struct relay_window *window, size_t skip_count);
 
 #endif

@@ -19,10 +19,10 @@
 
 #define SQL_ROW                                                                                                        \
     "lane, seq, incarnation, attempt, snapshot_from::text, from_floor, snapshot_to::text, coalesce(to_floor, 0),"      \
-    " coalesce(to_ceiling, 0), position, claimed_to, system_identifier"
+    " coalesce(to_ceiling, 0), position, claimed_to, system_identifier, coalesce(ahead_from, 0)"
 
 #define ROW_COLUMNS                                                                                                    \
-    DB_INT2, DB_INT8, DB_UUID, DB_UUID, DB_TEXT, DB_INT8, DB_TEXT, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8
+    DB_INT2, DB_INT8, DB_UUID, DB_UUID, DB_TEXT, DB_INT8, DB_TEXT, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8
 
 static struct uuid uuid_of(const PGresult *result, int column)
 {
@@ -54,6 +54,7 @@ static bool fill_row(struct db *db, const PGresult *result, struct db_lane_row *
         .to_ceiling = db_get_int8(result, 0, 8),
         .position = db_get_int8(result, 0, 9),
         .claimed_to = db_get_int8(result, 0, 10),
+        .ahead_from = db_get_int8(result, 0, 12),
     };
     if (ret_row->from_text == NULL || (to_text != NULL && ret_row->to_text == NULL)) {
         db_lane_row_done(ret_row);
@@ -88,9 +89,10 @@ static const struct db_statement TAKE_LANE = {
 static const struct db_statement TAKE_LOG = {
     .sql =
         "INSERT INTO onceward.lane_progress (lane, seq, owner, incarnation, attempt, kind, snapshot_from, from_floor,"
-        " snapshot_to, to_floor, to_ceiling, position, claimed_to, starts, system_identifier)"
+        " snapshot_to, to_floor, to_ceiling, position, claimed_to, ahead_from, starts, system_identifier)"
         " SELECT last.lane, last.seq + 1, $2, $3, $4, 'taken', last.snapshot_from, last.from_floor, last.snapshot_to,"
-        " last.to_floor, last.to_ceiling, last.position, last.claimed_to, last.starts, last.system_identifier"
+        " last.to_floor, last.to_ceiling, last.position, last.claimed_to, last.ahead_from, last.starts,"
+        " last.system_identifier"
         " FROM (SELECT * FROM onceward.lane_progress WHERE lane = $1 ORDER BY seq DESC LIMIT 1) last"
         " ON CONFLICT DO NOTHING RETURNING " SQL_ROW,
     .columns = {ROW_COLUMNS},
@@ -164,9 +166,9 @@ bool db_lane_take(struct db *db, const struct db_lane_owner *owner, int lane, co
 #define SQL_MOVED                                                                                                      \
     "INSERT INTO onceward.lane_progress (lane, seq, owner, incarnation, attempt, kind, snapshot_from, from_floor,"     \
     " snapshot_to, to_floor, to_ceiling, position, claimed_to, claimed_count, starts, settled_ids, settled_least,"     \
-    " settled_greatest, settled_topics, settled_partitions, settled_offsets, system_identifier)"                       \
+    " settled_greatest, settled_topics, settled_partitions, settled_offsets, ahead_from, system_identifier)"           \
     " SELECT $1, last.seq + 1, $4, $5, $6, 'moved', $7::pg_snapshot, $8, $9::pg_snapshot, $10, $11, $12, $13, $14,"    \
-    " last.starts, $15, $16, $17, $18, $19, $20, last.system_identifier"                                               \
+    " last.starts, $15, $16, $17, $18, $19, $20, nullif($23::int8, 0), last.system_identifier"                         \
     " FROM (SELECT seq, attempt, starts, system_identifier FROM onceward.lane_progress"                                \
     " WHERE lane = $1 AND seq >= $2 ORDER BY seq DESC LIMIT 1) last"                                                   \
     " WHERE last.seq = $2 AND last.attempt = $3 AND pg_catalog.pg_postmaster_start_time() = $21"                       \
@@ -185,10 +187,10 @@ static const struct db_statement MOVE_AND_DEFER = {
            " SELECT o.id, o.lane, o.tenant, o.event_id, o.topic, o.key, o.type, o.source, o.subject, o.time,"
            " o.content_type, o.dataschema, o.traceparent, o.header_names, o.header_values, o.value, d.state,"
            " d.reason_code, d.reason"
-           " FROM moved CROSS JOIN unnest($23::int8[], $24::text[], $25::text[], $26::text[])"
+           " FROM moved CROSS JOIN unnest($24::int8[], $25::text[], $26::text[], $27::text[])"
            " AS d (id, state, reason_code, reason) JOIN onceward.outbox o ON o.id = d.id ON CONFLICT (id) DO NOTHING"
            "), released AS ("
-           "UPDATE onceward.lanes l SET owner = NULL FROM moved WHERE $27 AND l.lane = moved.lane AND l.owner = $4"
+           "UPDATE onceward.lanes l SET owner = NULL FROM moved WHERE $28 AND l.lane = moved.lane AND l.owner = $4"
            ") SELECT lane FROM moved",
     .columns = {DB_INT2},
 };
@@ -309,6 +311,7 @@ enum db_lane_outcome db_lane_move(struct db *db, const struct db_lane_owner *own
         add_place(&params[i], owner, move);
         add_settled(&params[i], move);
         add_server(&params[i], db_server(db));
+        db_params_int8(&params[i], move->ahead_from);
         if (!is_plain) {
             add_deferred(&params[i], move);
         }
@@ -348,11 +351,53 @@ bool db_lane_read_tail(struct db *db, int lane, int64_t seq, const struct uuid *
     db_params_int8(&params, seq);
     db_params_uuid(&params, incarnation->bytes);
     DB_RESULT(result);
-    if (!db_exec_row(db, &READ_TAIL, &params, &result, err) || !db_check_server(db, result, 13, err) ||
+    if (!db_exec_row(db, &READ_TAIL, &params, &result, err) || !db_check_server(db, result, 14, err) ||
         !fill_row(db, result, &ret_tail->last, err)) {
         return false;
     }
-    ret_tail->has_foreign_after = db_get_bool(result, 0, 12);
+    ret_tail->has_foreign_after = db_get_bool(result, 0, 13);
+    return true;
+}
+
+/* Of what the rows name, only that which will be read again: not behind the place. */
+static const struct db_statement READ_AHEAD = {
+    .sql = "SELECT i.id, i.partition, coalesce(i.record_offset, -1), p.seq FROM onceward.lane_progress p"
+           " CROSS JOIN LATERAL unnest(p.settled_ids, p.settled_partitions, p.settled_offsets)"
+           " AS i (id, partition, record_offset)"
+           " CROSS JOIN LATERAL (SELECT xid FROM onceward.outbox WHERE id = i.id LIMIT 1) o"
+           " WHERE p.lane = $1 AND p.seq >= $2 AND p.seq <= $3 AND p.settled_ids IS NOT NULL"
+           " AND NOT pg_catalog.pg_visible_in_snapshot(o.xid, $4::pg_snapshot)"
+           " AND NOT (i.id <= $6 AND coalesce(pg_catalog.pg_visible_in_snapshot(o.xid, $5::pg_snapshot), false))",
+    .columns = {DB_INT8, DB_INT4, DB_INT8, DB_INT8},
+};
+
+bool db_lane_each_ahead(struct db *db, const struct db_lane_row *row,
+                        bool (*visit)(void *context, const struct db_lane_ahead *ahead, struct err *err), void *context,
+                        struct err *err)
+{
+    if (row->ahead_from == 0) {
+        return true;
+    }
+    DB_PARAMS(params);
+    db_params_int2(&params, (int16_t)row->lane);
+    db_params_int8(&params, row->ahead_from);
+    db_params_int8(&params, row->seq);
+    db_params_literal(&params, row->from_text);
+    db_params_literal(&params, row->to_text);
+    db_params_int8(&params, row->position);
+    DB_RESULT(result);
+    if (!db_exec(db, &READ_AHEAD, &params, &result, err)) {
+        return false;
+    }
+    for (int i = 0; i < db_result_rows(result); i++) {
+        struct db_lane_ahead ahead = {.id = db_get_int8(result, i, 0),
+                                      .partition = db_get_int4(result, i, 1),
+                                      .offset = db_get_int8(result, i, 2),
+                                      .seq = db_get_int8(result, i, 3)};
+        if (!visit(context, &ahead, err)) {
+            return false;
+        }
+    }
     return true;
 }
 

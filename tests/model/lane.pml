@@ -58,11 +58,12 @@ byte accepted = 0; /* The outbox: ids 1 to accepted. */
 /* The log: its last row, and which rows are there. A token tells apart rows of one seq on two timelines. */
 byte last_seq, last_incarnation = NOBODY, last_position;
 bit last_token;
+byte last_ahead; /* Acknowledged ahead of the last row's position, as its rows say. */
 short rows = 1;
 byte deferred; /* Ids. */
 
 byte lane_owner = NOBODY, lane_owner_incarnation;
-mtype = { LIVE, EXPIRED, AHEAD };
+mtype = { LIVE, EXPIRED, FAR_AHEAD };
 mtype lease = EXPIRED;
 
 bit timeline; /* 1 after the restore. */
@@ -122,6 +123,7 @@ inline load(r)
 {
     forget(r);
     seq[r] = last_seq; token[r] = last_token; position[r] = last_position; known[r] = deferred;
+    acked[r] = last_ahead;
 #ifndef CARRIED_BY_ID
     /* What another server's events left in flight has no part in this one's ids. */
     wire[r] = wire[r] & ~stale[r]; stale[r] = 0;
@@ -133,7 +135,7 @@ inline load(r)
 
 #define IS_OVER (lease == EXPIRED)
 #ifdef JUMPING_CLOCK
-#define FURTHER_AHEAD_THAN_A_LEASE AHEAD
+#define FURTHER_AHEAD_THAN_A_LEASE FAR_AHEAD
 #else
 /* It counts as passed. */
 #define FURTHER_AHEAD_THAN_A_LEASE EXPIRED
@@ -196,7 +198,7 @@ inline handle(r, id)
 #else
 #define IS_DONE(r, id) HAS(HANDLED(r), id)
 #endif
-#define HAS_SOMETHING_TO_SETTLE(r) (IS_DONE(r, position[r] + 1) || drained[r] != 0)
+#define HAS_SOMETHING_TO_SETTLE(r) (IS_DONE(r, position[r] + 1) || drained[r] != 0 || IS_NEWS_AHEAD(r))
 
 /* What the statement's snapshot says of the last row. */
 #if defined(NO_FENCE) || defined(NO_LAST_ROW_GUARD)
@@ -229,6 +231,14 @@ inline handle(r, id)
     ((known[r] & KEY_B) != 0 && (known[r] & KEY_B & ~drained[r]) == 0 -> KEY_B : 0))
 #endif
 
+/* What a row says of the events ahead of its position. */
+#ifdef AHEAD_BEFORE_ACK
+#define AHEAD(r) (acked[r] | wire[r])
+#else
+#define AHEAD(r) acked[r]
+#endif
+#define IS_NEWS_AHEAD(r) ((AHEAD(r) & ~UP_TO(position[r]) & ~last_ahead) != 0)
+
 /* The row, and in its transaction what is deferred and what is freed. */
 inline insert_row(r)
 {
@@ -241,11 +251,12 @@ inline insert_row(r)
     rows = rows | BIT(NEXT_SEQ(r));
     if
     :: NEXT_SEQ(r) > last_seq ->
-        last_seq = NEXT_SEQ(r); last_incarnation = INCARNATION(r); last_token = timeline; last_position = n
+        last_seq = NEXT_SEQ(r); last_incarnation = INCARNATION(r); last_token = timeline; last_position = n;
+        last_ahead = AHEAD(r) & ~UP_TO(n)
     :: else
     fi;
     deferred = (deferred & ~FREED(r)) | ((refused[r] | kept_back[r]) & UP_TO(n));
-    printf("relay %d inserts row %d: position %d, deferred is now %x\n", r, NEXT_SEQ_SAID(r), n, deferred)
+    printf("relay %d inserts row %d: position %d, ahead %x, deferred is now %x\n", r, NEXT_SEQ_SAID(r), n, last_ahead, deferred)
 }
 
 /* What the relay knows once it has the answer. */
@@ -322,7 +333,7 @@ end:
     /* Not in one transaction with a row: whoever believes to be the owner frees. */
     :: d_step { WORKS(r) && drained[r] != 0 ->
         printf("relay %d frees %x outside the log\n", r, FREED(r)); n = FREED(r); deferred = deferred & ~n; known[r] = known[r] & ~n; drained[r] = 0; n = 0 }
-    :: d_step { WORKS(r) && IS_DONE(r, position[r] + 1) -> in_statement[r] = 1; guard_passed[r] = PASSES_GUARD(r) }
+    :: d_step { WORKS(r) && (IS_DONE(r, position[r] + 1) || IS_NEWS_AHEAD(r)) -> in_statement[r] = 1; guard_passed[r] = PASSES_GUARD(r) }
 #else
     :: d_step { WORKS(r) && HAS_SOMETHING_TO_SETTLE(r) -> in_statement[r] = 1; guard_passed[r] = PASSES_GUARD(r) }
 #endif
@@ -441,7 +452,7 @@ end:
 
 #ifdef RESTORE
 bit has_backup, was_restored;
-byte b_seq, b_incarnation, b_position, b_accepted, b_owner, b_owner_incarnation;
+byte b_seq, b_incarnation, b_position, b_ahead, b_accepted, b_owner, b_owner_incarnation;
 short b_rows;
 
 /* Every relay that is at work remembers a row that the backup does not have. */
@@ -458,13 +469,13 @@ end:
     :: d_step { accepted < EVENTS -> accepted++; printf("event %d is accepted\n", accepted) }
     :: d_step { !has_backup && !was_restored && faults_left > 0 ->
         printf("backup: row %d, position %d, %d events\n", last_seq, last_position, accepted);
-        has_backup = 1; b_seq = last_seq; b_incarnation = last_incarnation; b_position = last_position;
+        has_backup = 1; b_seq = last_seq; b_incarnation = last_incarnation; b_position = last_position; b_ahead = last_ahead;
         b_accepted = accepted; b_owner = lane_owner; b_owner_incarnation = lane_owner_incarnation; b_rows = rows }
     /* The server is another one; connections may be swapped unseen. What was accepted since is forgotten. */
     :: d_step { has_backup && faults_left > 0 && LOG_MOVED ->
         REACHED(RESTORED); printf("restore to row %d, position %d, %d events\n", b_seq, b_position, b_accepted);
         faults_left--; was_restored = 1; timeline = 1; has_backup = 0;
-        last_seq = b_seq; last_incarnation = b_incarnation; last_token = 0; last_position = b_position;
+        last_seq = b_seq; last_incarnation = b_incarnation; last_token = 0; last_position = b_position; last_ahead = b_ahead;
         accepted = b_accepted; lane_owner = b_owner; lane_owner_incarnation = b_owner_incarnation; lease = EXPIRED;
         rows = b_rows;
         /* Statements under way die with the server that ran them. */
@@ -472,7 +483,7 @@ end:
         in_statement[0] = 0; in_statement[1] = 0; guard_passed[0] = 0; guard_passed[1] = 0;
         stale[0] = wire[0] & ~UP_TO(accepted); stale[1] = wire[1] & ~UP_TO(accepted);
         ghost = ghost & UP_TO(accepted); published = published & UP_TO(accepted);
-        b_seq = 0; b_incarnation = 0; b_position = 0; b_accepted = 0; b_owner = 0; b_owner_incarnation = 0; b_rows = 0 }
+        b_seq = 0; b_incarnation = 0; b_position = 0; b_ahead = 0; b_accepted = 0; b_owner = 0; b_owner_incarnation = 0; b_rows = 0 }
     od
 }
 #endif

@@ -189,6 +189,68 @@ static void test_db_lane_row_keeps_the_place_and_what_was_settled(void **state)
     db_lane_row_done(&row);
 }
 
+#define AHEAD_MAX 8
+
+struct seen_ahead {
+    struct db_lane_ahead items[AHEAD_MAX];
+    size_t count;
+};
+
+static bool see_ahead(void *context, const struct db_lane_ahead *ahead, struct err *err)
+{
+    struct seen_ahead *seen = context;
+    (void)err;
+    assert_true(seen->count < AHEAD_MAX);
+    seen->items[seen->count++] = *ahead;
+    return true;
+}
+
+/* Five events in a transaction of their own each; a place between them, and acknowledgements on both sides of it. */
+static void test_db_lane_tells_a_successor_what_is_settled_ahead_of_the_place(void **state)
+{
+    struct store *store = *state;
+    struct err err = ERR_INIT;
+    struct db_lane_row row;
+    char to[64];
+    for (int i = 0; i < 5; i++) {
+        postgres_fixture_exec(store->fixture,
+                              "INSERT INTO onceward.outbox (tenant, event_id, topic, key, type, source, time, value)"
+                              " VALUES ('default', gen_random_uuid(), 'orders', 'k', 't', '/test', now(), 'v')");
+    }
+    postgres_fixture_text(store->fixture, "SELECT pg_current_snapshot()::text", to, sizeof to);
+    assert_int_equal(take(store, &store->one, 4, &row), DB_LANE_TAKEN);
+    const struct db_lane_settled first[] = {{1, "a", 0, 10}, {3, "a", 0, 11}};
+    struct db_lane_move move = move_of(&row);
+    move.from_text = "3:3:";
+    move.from_floor = 0;
+    move.to_text = to;
+    move.position = 1;
+    move.ahead_from = row.seq + 1;
+    move.settled = first;
+    move.settled_count = 2;
+    assert_int_equal(db_lane_move(store->db, &store->one, &move, 1, &err), DB_LANE_WRITTEN);
+    const struct db_lane_settled second[] = {{5, "a", 2, -1}};
+    move.seq++;
+    move.attempt = move.new_attempt;
+    move.new_attempt = uuid_v7_new(clock_realtime_ms());
+    move.settled = second;
+    move.settled_count = 1;
+    assert_int_equal(db_lane_move(store->db, &store->one, &move, 1, &err), DB_LANE_WRITTEN);
+    assert_true(move.was_moved);
+    db_lane_row_done(&row);
+
+    struct db_lane_owner next = owner_of("one");
+    struct seen_ahead seen = {.count = 0};
+    assert_true(db_lease_register(store->db, &next, &err));
+    assert_int_equal(take(store, &next, 4, &row), DB_LANE_TAKEN);
+    assert_int_equal(row.ahead_from, 2); /* The taken row carries it on. */
+    assert_true(db_lane_each_ahead(store->db, &row, see_ahead, &seen, &err));
+    assert_int_equal(seen.count, 2); /* Not 1, which is behind the place. */
+    assert_true(seen.items[0].id == 3 && seen.items[0].offset == 11 && seen.items[0].seq == 2);
+    assert_true(seen.items[1].id == 5 && seen.items[1].partition == 2 && seen.items[1].offset == -1);
+    db_lane_row_done(&row);
+}
+
 static void test_db_lane_defers_with_the_row_or_not_at_all(void **state)
 {
     struct store *store = *state;
@@ -298,6 +360,7 @@ int main(void)
         STORE_TEST(test_db_lane_is_not_taken_by_who_is_not_registered),
         STORE_TEST(test_db_lease_is_renewed_by_its_own_incarnation_only),
         STORE_TEST(test_db_lane_row_keeps_the_place_and_what_was_settled),
+        STORE_TEST(test_db_lane_tells_a_successor_what_is_settled_ahead_of_the_place),
         STORE_TEST(test_db_lane_defers_with_the_row_or_not_at_all),
         STORE_TEST(test_db_lane_tells_which_keys_are_held),
         STORE_TEST(test_db_lane_deletes_what_is_old_and_settled_nothing),

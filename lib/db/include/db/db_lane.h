@@ -36,6 +36,7 @@ struct db_lane_row {
     int64_t to_ceiling;
     int64_t position;
     int64_t claimed_to;
+    int64_t ahead_from; /* The first row that may name something settled ahead of the place; 0: none does. */
 };
 
 /* Frees the texts. */
@@ -81,8 +82,9 @@ struct db_lane_move {
     int64_t to_ceiling;
     int64_t position;
     int64_t claimed_to;
+    int64_t ahead_from;                    /* As in the row. */
     int32_t claimed_count;                 /* Events handed over and not settled. */
-    const struct db_lane_settled *settled; /* In order of reading. */
+    const struct db_lane_settled *settled; /* Before the new place or ahead of it. */
     size_t settled_count;
     const struct db_lane_deferred *deferred;
     size_t deferred_count;
@@ -109,6 +111,19 @@ struct db_lane_tail {
 
 bool db_lane_read_tail(struct db *db, int lane, int64_t seq, const struct uuid *incarnation,
                        struct db_lane_tail *ret_tail, struct err *err) MUST_CHECK;
+
+/* An event that is settled ahead of the lane's place. */
+struct db_lane_ahead {
+    int64_t id;
+    int32_t partition;
+    int64_t offset; /* Negative: the broker did not say. */
+    int64_t seq;    /* Of the row that names it. */
+};
+
+/* Calls visit for each of them, as the log has them up to this row, until it returns false. */
+bool db_lane_each_ahead(struct db *db, const struct db_lane_row *row,
+                        bool (*visit)(void *context, const struct db_lane_ahead *ahead, struct err *err), void *context,
+                        struct err *err) MUST_CHECK;
 
 /* Calls visit for each (topic, key) of which something is deferred, until it returns false. *ret_count is the number
  * of deferred events. */
