@@ -46,6 +46,7 @@ static const struct exit_row EXITS[] = {
     {"commits_not_durable", CLI_REFUSED},
     {"server_too_old", CLI_REFUSED},
     {"topic_limit_too_high", CLI_REFUSED},
+    {"tokens_two_live", CLI_REFUSED},
 };
 
 enum cli_exit cli_exit_of(const struct err *err)
@@ -145,10 +146,10 @@ static bool is_given(const struct config_setting *setting, const struct cli_sett
     case CONFIG_BOOL: return *(const bool *)(const void *)target;
     case CONFIG_PAIRS: return ((const struct config_pairs *)(const void *)target)->count > 0;
     case CONFIG_INT: return text_to_int64(setting->preset, &preset) && *(const int64_t *)(const void *)target != preset;
+    case CONFIG_LIST: return ((const struct config_list *)(const void *)target)->count > 0;
     case CONFIG_SIZE:
     case CONFIG_CHOICE:
-    case CONFIG_ADDRESS:
-    case CONFIG_LIST: break;
+    case CONFIG_ADDRESS: break;
     }
     assert(!"no flag of a command has this type");
     return false;

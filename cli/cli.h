@@ -44,6 +44,8 @@ struct cli_settings {
     bool dry_run;
     const char *status;
     const char *tenant;
+    struct config_list scopes;
+    int64_t expires_days;
     const char *topic;
     const char *key;
     const char *type;
@@ -102,6 +104,9 @@ bool cli_topic_add(struct cli *cli, struct err *err);
 bool cli_topic_list(struct cli *cli, struct err *err);
 bool cli_route_add(struct cli *cli, struct err *err);
 bool cli_route_list(struct cli *cli, struct err *err);
+bool cli_token_create(struct cli *cli, struct err *err);
+bool cli_token_revoke(struct cli *cli, struct err *err);
+bool cli_token_list(struct cli *cli, struct err *err);
 bool cli_status(struct cli *cli, struct err *err);
 bool cli_events(struct cli *cli, struct err *err);
 bool cli_version(struct cli *cli, struct err *err);

@@ -114,6 +114,17 @@ static const struct call_case call_cases[] = {
     {"route with a schema", MIGRATED, ARGUMENTS("route", "add", "some.type", "alone", "--dataschema", "urn:x"), 0,
      "changed", NULL},
     {"routes listed", MIGRATED, ARGUMENTS("route", "list"), 0, "urn:x", NULL},
+    {"no token yet", AS_OPERATOR, ARGUMENTS("token", "list", "--tenant", "nobody"), 0, "No token yet", NULL},
+    {"scope that is none", AS_OPERATOR, ARGUMENTS("token", "create", "billing", "--scopes", "submit,write"), 2, NULL,
+     "\"write\" is no scope"},
+    {"token's name that is none", AS_OPERATOR, ARGUMENTS("token", "create", "a b"), 2, NULL, "a name has"},
+    {"tenant that is none", AS_OPERATOR, ARGUMENTS("token", "create", "billing", "--tenant", "a/b"), 2, NULL,
+     "a tenant has"},
+    {"token's id that is none", AS_OPERATOR, ARGUMENTS("token", "revoke", "owt_1"), 2, NULL, "token list"},
+    {"token that is unknown", AS_OPERATOR, ARGUMENTS("token", "revoke", "01a22b2d-8acd-7f8c-ab30-5fd2271711f5"), 1,
+     NULL, "no token"},
+    {"token by a role without the right", AS_RELAY, ARGUMENTS("token", "create", "billing"), 4, NULL,
+     "permission denied"},
     {"no events", MIGRATED, ARGUMENTS("events", "--topic", "nowhere"), 0, "No event.", NULL},
     {"no relay alive", MIGRATED, ARGUMENTS("status"), 3, "no live relay", NULL},
     {"no broker named", MIGRATED, ARGUMENTS("topic", "add", "t", "--kafka="), 2, NULL, "kafka"},
@@ -244,6 +255,58 @@ static void test_cli_makes_a_topic_on_the_broker(void **state)
     call = call_cli(ARGUMENTS("topic", "add", name, "--kafka=127.0.0.1:1", "--json"));
     assert_int_equal(call.code, 5);
     call_done(&call);
+}
+
+static char *text_of(const struct call *call, const char *path)
+{
+    struct wire_value value = member_of(call, path);
+    assert_int_equal(value.kind, WIRE_STRING);
+    char *text = strndup(value.text + 1, value.size - 2); /* Without the quotes; nothing in it is escaped. */
+    assert_non_null(text);
+    return text;
+}
+
+static void test_cli_changes_a_token_without_a_gap(void **state)
+{
+    (void)state;
+    point_at(migrated, "onceward_operator");
+    struct call call = call_cli(ARGUMENTS("token", "create", "svc", "--tenant", "acme", "--json"));
+    assert_int_equal(call.code, 0);
+    assert_member(&call, "token.tenant", "acme");
+    assert_member(&call, "token.scopes", "submit,read");
+    char *first = text_of(&call, "token.token_id");
+    char *secret = text_of(&call, "token.token");
+    assert_int_equal(strncmp(secret, "owt_", 4), 0);
+    assert_int_equal(strlen(secret), 68);
+    call_done(&call);
+    call =
+        call_cli(ARGUMENTS("token", "create", "svc", "--tenant", "acme", "--scopes", "admin", "--expires-days", "9"));
+    assert_int_equal(call.code, 0);
+    call_done(&call);
+    call = call_cli(ARGUMENTS("token", "create", "svc", "--tenant", "acme", "--json"));
+    assert_int_equal(call.code, 6);
+    assert_member(&call, "error.code", "tokens_two_live");
+    call_done(&call);
+    call = call_cli(ARGUMENTS("token", "revoke", first));
+    assert_int_equal(call.code, 0);
+    call_done(&call);
+    call = call_cli(ARGUMENTS("token", "create", "svc", "--tenant", "acme"));
+    assert_int_equal(call.code, 0);
+    call_done(&call);
+    call = call_cli(ARGUMENTS("token", "list", "--tenant", "acme", "--json"));
+    assert_member(&call, "tokens.0.token_id", first);
+    assert_member(&call, "tokens.0.state", "revoked");
+    assert_member(&call, "tokens.1.state", "live");
+    assert_null(strstr(call.out, secret));
+    call_done(&call);
+    char sql[300];
+    assert_in_range(snprintf(sql, sizeof sql,
+                             "SELECT count(*) FROM onceward.tokens WHERE token_id = '%s' AND token_hash = sha256('%s')",
+                             first, secret),
+                    1, sizeof sql - 1);
+    assert_int_equal(postgres_fixture_number(migrated, sql), 1);
+    free(first);
+    free(secret);
 }
 
 static void test_cli_takes_the_limit_of_an_existing_topic(void **state)
@@ -467,6 +530,7 @@ int main(void)
 {
     const struct CMUnitTest others[] = {
         cmocka_unit_test(test_cli_makes_a_topic_on_the_broker),
+        cmocka_unit_test(test_cli_changes_a_token_without_a_gap),
         cmocka_unit_test(test_cli_takes_the_limit_of_an_existing_topic),
         cmocka_unit_test(test_cli_shows_an_events_whole_way),
         cmocka_unit_test(test_cli_lists_events_by_what_became_of_them),
