@@ -161,11 +161,14 @@ static bool take_free(struct loop *loop, uint32_t lanes, int count_max, struct e
     return true;
 }
 
-/* Live relays share the lanes: nobody holds more than the equal part, rounded up. */
+/* Live relays share the lanes: nobody holds more than the equal part, rounded up. What an earlier process of our name
+ * held is ours whatever our part is: while our lease lives nobody else may take it, so we take all of it and then leave
+ * what is too much. */
 static bool share_lanes(struct loop *loop, struct err *err)
 {
     struct db_lease_survey survey;
-    if (!db_lease_survey(loop->db, &loop->relay.owner, &survey, err)) {
+    if (!db_lease_survey(loop->db, &loop->relay.owner, &survey, err) ||
+        !take_free(loop, survey.own_lanes, EVENT_LANE_COUNT, err)) {
         return false;
     }
     int live = survey.live_relay_count > 0 ? survey.live_relay_count : 1;
@@ -175,7 +178,7 @@ static bool share_lanes(struct loop *loop, struct err *err)
     if (staying > share) {
         leave_surplus(loop, staying - share);
     }
-    return held >= share || take_free(loop, survey.free_lanes | survey.own_lanes, share - held, err);
+    return held >= share || take_free(loop, survey.free_lanes, share - held, err);
 }
 
 /* ---- Housekeeping ---- */

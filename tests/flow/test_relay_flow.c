@@ -344,6 +344,33 @@ static void test_relays_share_the_lanes_and_one_follows_the_other(void **state)
     (void)check_topic(flow);
 }
 
+/* It died with every lane in its name, and comes back while another is there that may have half of them. */
+static void test_relay_that_comes_back_leaves_no_lane_under_its_name_alone(void **state)
+{
+    struct flow *flow = *state;
+    struct program *one = start_relay(flow, "one", flow_kit_free_port(SOCK_STREAM), NULL);
+    assert_true(
+        flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'one'", 8));
+    program_signal(one, SIGKILL);
+    program_wait(one, WAIT_MS);
+    program_free(&one);
+    struct program *two = start_relay(flow, "two", flow_kit_free_port(SOCK_STREAM), NULL);
+    assert_true(
+        flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.relays WHERE relay = 'two'", 1));
+    one = start_relay(flow, "one", flow_kit_free_port(SOCK_STREAM), NULL);
+    submit(flow, 20);
+    assert_true(waits_until_settled(flow));
+    assert_true(
+        flow_kit_waits_for_number(flow->postgres, "SELECT count(*) FROM onceward.lanes WHERE owner = 'two'", 4));
+    program_signal(one, SIGTERM);
+    program_signal(two, SIGTERM);
+    assert_int_equal(program_wait(one, WAIT_MS), 0);
+    assert_int_equal(program_wait(two, WAIT_MS), 0);
+    program_free(&one);
+    program_free(&two);
+    check_topic(flow);
+}
+
 static void test_racing_passes_claim_each_event_once(void **state)
 {
     struct flow *flow = *state;
@@ -465,6 +492,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_relay_waits_for_a_broker_that_is_down_at_its_start, setup, teardown),
         cmocka_unit_test_setup_teardown(test_relay_drains_on_sigterm, setup, teardown),
         cmocka_unit_test_setup_teardown(test_relays_share_the_lanes_and_one_follows_the_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_relay_that_comes_back_leaves_no_lane_under_its_name_alone, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_racing_passes_claim_each_event_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_relay_that_was_stopped_is_fenced_when_it_wakes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_relay_that_was_stopped_before_it_sends_is_fenced, setup, teardown),
