@@ -15,12 +15,24 @@
 #include "consumer_hash.h"
 #include "consumer_private.h"
 
+/* Up to where the log is known to be the old one. Whoever has just taken the partition has verified nothing yet, and
+ * knows only what the cursor says. */
+static const char *known_word(const struct consumer_cursor *cursor)
+{
+    return cursor->verified_offset == DB_PROGRESS_OFFSET_NONE ? "applied" : "verified";
+}
+
+static long long known_offset(const struct consumer_cursor *cursor)
+{
+    return cursor->verified_offset == DB_PROGRESS_OFFSET_NONE ? cursor->last_offset : cursor->verified_offset;
+}
+
 static void stop_differing(struct consumer *consumer, struct consumer_cursor *cursor, int64_t offset)
 {
     consumer_place_stop(consumer, cursor, "record_differs",
-                        "the record at offset %lld is not the one that was applied: the topic was made anew; last "
-                        "verified offset: %lld; rewind the consumer to go on",
-                        (long long)offset, (long long)cursor->verified_offset);
+                        "the record at offset %lld is not the one that was applied: the topic was made anew; last %s "
+                        "offset: %lld; rewind the consumer to go on",
+                        (long long)offset, known_word(cursor), known_offset(cursor));
 }
 
 static void assign_again(struct consumer *consumer, const struct consumer_cursor *cursor, const char *why)
@@ -106,9 +118,9 @@ bool consumer_verify_log(struct consumer *consumer, struct consumer_cursor *curs
         return true;
     case CONSUMER_GAP_LOG_SHORTER:
         consumer_place_stop(consumer, cursor, "log_shorter",
-                            "the log ends at %lld, before the cursor at %lld: the topic was made anew or cut; last "
-                            "verified offset: %lld; rewind the consumer to go on",
-                            (long long)end, (long long)cursor->next_offset, (long long)cursor->verified_offset);
+                            "the log ends at %lld, before the cursor at %lld: the topic was made anew or cut; last %s "
+                            "offset: %lld; rewind the consumer to go on",
+                            (long long)end, (long long)cursor->next_offset, known_word(cursor), known_offset(cursor));
         return true;
     }
     assert(!"no such gap");
