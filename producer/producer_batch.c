@@ -239,6 +239,10 @@ static void settle_written(struct worker *worker, struct producer_item **items, 
 static void fail_items(struct worker *worker, struct producer_item **items, size_t count, const struct err *err,
                        bool is_unknown)
 {
+    if (is_unknown) {
+        log_warning("producer.commit_unknown", LOG_FIELDS(LOG_INT("calls", (int64_t)count), LOG_ERR(err)),
+                    "%s; running them again tells what became of them", err->text);
+    }
     for (size_t i = 0; i < count; i++) {
         if (items[i] != NULL) {
             fail_item(worker, items[i], err, is_unknown);
