@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way of one request: made, filled, submitted, by different routes, some calls made again.
 
-What is sent follows from the seed and the number alone; only ids are new in each run.
+What is sent follows from the seed and the number alone; only ids are new in each run. A caller that insists leaves no
+answer unknown: it submits under ids of its own only, and repeats even the making of a request, whose lost answer leaves
+no more than an empty request behind.
 """
 
 import base64
@@ -25,6 +27,7 @@ class Plan:
     type: str
     seed: int
     repeat_share: float
+    insists: bool = False
 
 
 def _digest(content):
@@ -56,6 +59,8 @@ class RequestWay:
         self._manifest = manifest
         self._rng = random.Random(f"{plan.seed}/{number}")
         self._way = self._choose(WAYS)
+        if plan.insists and self._way == "whole_without_id":
+            self._way = "whole"
         self._number = number
         self._data = shapes.data_object(self._rng, number)
         if self._way == "whole_without_id":
@@ -98,7 +103,7 @@ class RequestWay:
 
     def _create(self):
         content = shapes.body({"type": self._type, "data": self._data})
-        call = Call("create", "POST", "/requests", content, is_repeatable=False)
+        call = Call("create", "POST", "/requests", content, is_repeatable=self._plan.insists)
         outcome = self._client.call(call)
         request_id = (outcome.answer or {}).get("id") if outcome.status == 201 else None
         self._keep(call, request_id, outcome, type=self._plan.type, data_sha256=self._sent_data())

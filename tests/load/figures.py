@@ -55,7 +55,9 @@ class Figures:
         texts = self._bad[:COMPLAINT_COUNT_MAX]
         if self._counts["unexpected"] > len(texts):
             texts.append(f"… and {self._counts['unexpected'] - len(texts)} answers more were not as they should be")
-        # A request without an id of its own whose answer was lost is not repeated; whether it counts is unknown.
+        # A call that cannot be repeated has a lost answer for good; who needs to know makes only calls that can (--insist).
+        unknown = self._counts["unknown"] + self._counts["publish_unknown"]
+        texts += [f"{unknown} answers are unknown"] if unknown > 0 else []
         missing = options.requests - len(self._submitted) - self._counts["unknown"]
         return texts + ([f"{missing} requests were not accepted"] if missing > 0 else [])
 

@@ -13,6 +13,7 @@ import urllib.parse
 from dataclasses import dataclass
 
 RETRY_STATUSES = (429, 503)
+UNKNOWN_CODE = "outcome_unknown"  # A 503 that does not say that nothing was written.
 RETRY_AFTER_MAX_S = 2.0
 BACKOFF_MAX_S = 1.0
 ANSWER_TIMEOUT_S = 60
@@ -38,7 +39,7 @@ class Call:
 
 @dataclass
 class Outcome:
-    """status 0: no answer was ever had. lost: the calls that were sent and got none."""
+    """status 0: no answer was ever had. lost: the calls that were sent and did not tell what became of them."""
     status: int = 0
     body: bytes = b""
     attempts: int = 0
@@ -56,15 +57,16 @@ class Outcome:
 
 
 class Connection:
-    """One keep-alive connection, opened again after it broke."""
+    """One keep-alive connection, opened again after it broke. traceparent stands in every call where it is given."""
 
-    def __init__(self, url):
+    def __init__(self, url, traceparent=None):
         parts = urllib.parse.urlsplit(url)
+        self._fixed = {"traceparent": traceparent} if traceparent else {}
         self._base = parts.path.rstrip("/")
         self._http = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=ANSWER_TIMEOUT_S)
 
     def send(self, call):
-        headers = {"Content-Type": call.content_type} if call.content else {}
+        headers = self._fixed | ({"Content-Type": call.content_type} if call.content else {})
         if self._http.sock is None:
             try:
                 self._http.connect()
@@ -90,14 +92,15 @@ class Connection:
 
 
 class Client:
-    """Two connections, so that a call can be made twice at the same moment."""
+    """Two connections, so that a call can be made twice at the same moment. Of several producers each has one, and what is
+    tried again goes to the next."""
 
-    def __init__(self, url, patience_s):
-        self._connections = (Connection(url), Connection(url))
+    def __init__(self, urls, patience_s, traceparent=None):
+        self._connections = [Connection(url, traceparent) for url in (urls if len(urls) > 1 else urls * 2)]
         self._patience_s = patience_s
 
     def call(self, call):
-        return self._finish(self._connections[0], call, Outcome(began=time.time()))
+        return self._finish(0, call, Outcome(began=time.time()))
 
     def call_twice(self, call):
         """Both are sent before either answer is read."""
@@ -106,17 +109,18 @@ class Client:
         for i, connection in enumerate(self._connections):
             if was_sent[i]:
                 self._try_receive(connection, call, outcomes[i])
-        return [self._finish(connection, call, outcome) for connection, outcome in zip(self._connections, outcomes)]
+        return [self._finish(i, call, outcome) for i, outcome in enumerate(outcomes)]
 
     def close(self):
         for connection in self._connections:
             connection.close()
 
-    def _finish(self, connection, call, outcome):
+    def _finish(self, first, call, outcome):
         """Goes on until there is an answer that stands."""
         while outcome.attempts == 0 or self._should_repeat(call, outcome):
             if outcome.attempts > 0:
                 self._wait(outcome)
+            connection = self._connections[(first + outcome.attempts) % len(self._connections)]
             if self._try_send(connection, call, outcome):
                 self._try_receive(connection, call, outcome)
         outcome.ms = outcome.ms or (time.time() - outcome.began) * 1000
@@ -157,6 +161,8 @@ class Client:
             return
         outcome.media_type = headers.get("Content-Type", "")
         if outcome.status in RETRY_STATUSES:
+            answer = outcome.answer
+            outcome.lost += 1 if isinstance(answer, dict) and answer.get("code") == UNKNOWN_CODE else 0
             time.sleep(min(RETRY_AFTER_MAX_S, float(headers.get("Retry-After") or 0)))
         else:
             outcome.ms = (time.time() - outcome.began) * 1000

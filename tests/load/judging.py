@@ -15,7 +15,7 @@ WORDS = {
     "unexpected_answer": "a call was answered otherwise than it should be",
     "answer_unstable": "answers about one request disagree with each other or with what is stored",
     "lost_submission": "accepted by an answer, and not in the database",
-    "orphan_submission": "in the database, and no call accounts for it",
+    "orphan_submission": "in the database by the run's calls, and none of them accounts for it",
     "lost_document": "an accepted document is missing where it should be",
     "unexpected_document": "a document that nobody sent",
     "lost_event": "an event does not reach the place that is named",
@@ -105,13 +105,15 @@ def judge_submissions(case, verdict):
 
 
 def judge_orphans(case, verdict):
-    since = min(settings["started_at"] for settings in case.settings)
+    """What other people submit meanwhile is not ours to judge: the trace that the run's calls carry tells."""
+    traces = {settings["trace"] for settings in case.settings}
     for request_id, row in case.submissions.items():
         request = case.expected.requests.get(request_id)
         if request is not None and (request.is_accepted or request.is_maybe_submitted):
             continue
+        trace = (case.outbox.get(row["event_id"], {}).get("traceparent") or "--").split("-")[1]
         stored = case.requests.get(request_id, {}).get("data_sha256")
-        if row["submitted_epoch"] >= since and stored not in case.expected.loose_data:
+        if (trace in traces or request is not None) and stored not in case.expected.loose_data:
             verdict.add("orphan_submission", request_id, f"event {row['event_id']}")
 
 

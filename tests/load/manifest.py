@@ -5,10 +5,10 @@ A line of calls.jsonl is a call or a published event. A call's line is written a
 line after its transaction; a run that is killed leaves whole lines but for the last.
 
 call: call (create, put, document, submit, whole), request_id, status (0: no answer was ever had), answer, attempts,
-    lost (answers that never came), twin, began, ms; where it was sent: type, data_sha256, document {document_id, name,
+    lost (calls that were sent and did not tell what became of them), twin, began, ms; where it was sent: type, data_sha256, document {document_id, name,
     media_type, size, sha256}, documents
 publish: call "publish", outcome (committed, rolled_back, unknown), key, version (that key's events in order, from 1),
-    event_id, data_sha256
+    event_id, data_sha256; was_unknown where the end was looked up afterwards
 """
 
 import json

@@ -3,6 +3,9 @@
 
 Each event takes its key's row for update and counts its version up, so the version says, independently of the outbox,
 in which order the events of that key were made. Transactions overlap; some are rolled back, some in part.
+
+A transaction whose end nobody told is looked up: its events' keys are locked, so whatever still runs has ended, and then
+each event is in the outbox or never will be. That answer is kept, and the checker holds the system to it.
 """
 
 import hashlib
@@ -17,7 +20,7 @@ import shapes
 
 TABLE = "onceward_load.keys"
 RESTART_WAIT_S = 0.5
-RESTART_COUNT_MAX = 200
+RESTART_COUNT_MAX = 1000
 
 
 def prepare(conninfo, keys):
@@ -31,7 +34,7 @@ def prepare(conninfo, keys):
 class Writer(threading.Thread):
     """One psql with its share of the events."""
 
-    def __init__(self, conninfo, topic, keys, numbers, seed, manifest):
+    def __init__(self, conninfo, topic, keys, numbers, seed, manifest, pace_s=0):
         super().__init__()
         self._conninfo = conninfo
         self._topic = topic
@@ -40,6 +43,7 @@ class Writer(threading.Thread):
         self._rng = random.Random(seed)
         self._data = {}
         self._transactions = self._divide(list(numbers))
+        self._wait_s = pace_s / max(1, len(self._transactions))  # Before each transaction.
         self._open = []  # Events of the transaction that is being read, as (number, key, version, event_id).
         self._undone = False
         self._at = 0
@@ -47,6 +51,7 @@ class Writer(threading.Thread):
         self.committed = 0
         self.rolled_back = 0
         self.unknown = 0
+        self.looked_up = 0
 
     def run(self):
         """Starts psql again where it failed; error is set only if that is given up."""
@@ -56,9 +61,32 @@ class Writer(threading.Thread):
                 return
             error = self._run_script()
             if error is not None:
-                self._settle("unknown")
                 time.sleep(RESTART_WAIT_S)
+                self._look_up()
         self.error = error
+
+    def _look_up(self):
+        """What became of the transaction that was open when psql ended."""
+        events, self._open, self._undone = self._open, [], False
+        if not events:
+            return
+        keys = ",".join(sorted({psql.literal(key) for _, key, _, _ in events}))
+        ids = ",".join(psql.literal(event_id) for _, _, _, event_id in events)
+        found = self._ask(f"BEGIN; DO $$ BEGIN PERFORM FROM {TABLE} WHERE key IN ({keys}) ORDER BY key FOR UPDATE; END $$; "
+                          f"SELECT event_id FROM onceward.outbox WHERE event_id IN ({ids}); COMMIT;")
+        for event in events:
+            outcome = "unknown" if found is None else "committed" if event[3] in found else "rolled_back"
+            self.looked_up += 1
+            self._keep(outcome, event, was_unknown=True)
+
+    def _ask(self, sql):
+        """The lines of the answer; None if there is none for as long as psql would be started again."""
+        for _ in range(RESTART_COUNT_MAX):
+            try:
+                return psql.run(self._conninfo, sql).split("\n")
+            except psql.PsqlError:
+                time.sleep(RESTART_WAIT_S)
+        return None
 
     def _divide(self, numbers):
         transactions = []
@@ -78,6 +106,7 @@ class Writer(threading.Thread):
 
     def _script(self):
         for index, events in enumerate(self._transactions[self._at :], self._at):
+            yield f"SELECT pg_sleep({self._wait_s:.4f});\n" if self._wait_s else ""
             yield f"\\echo begin|{index}\nBEGIN;\n"
             for key, number in events:
                 is_undone = self._rng.random() < 0.03
@@ -125,8 +154,8 @@ class Writer(threading.Thread):
         self._open = []
         self._undone = False
 
-    def _keep(self, outcome, event):
+    def _keep(self, outcome, event, **more):
         number, key, version, event_id = event
         setattr(self, outcome, getattr(self, outcome) + 1)
         self._manifest.add({"call": "publish", "number": int(number), "outcome": outcome, "key": key, "version": int(version),
-                            "event_id": event_id, "data_sha256": self._data[int(number)], "topic": self._topic})
+                            "event_id": event_id, "data_sha256": self._data[int(number)], "topic": self._topic} | more)

@@ -47,8 +47,7 @@ QUERIES = {
     "documents": "SELECT request_id, document_id, position, name, media_type, size, encode(sha256, 'hex') AS sha256, "
                  "encode(sha256(content), 'hex') AS content_sha256, octet_length(content) AS content_size "
                  "FROM onceward.documents ORDER BY request_id, position",
-    "submissions": "SELECT request_id, event_id, tenant, to_char(submitted_at, '{time}') AS submitted_at, "
-                   "extract(epoch FROM submitted_at)::float8 AS submitted_epoch FROM onceward.submissions",
+    "submissions": "SELECT request_id, event_id, tenant, to_char(submitted_at, '{time}') AS submitted_at FROM onceward.submissions",
     "outbox": "SELECT o.id, o.event_id, o.tenant, o.key, o.type, o.source, o.subject, to_char(o.time, '{time}') AS time, "
               "o.content_type, o.dataschema, o.traceparent, o.header_names, "
               "ARRAY(SELECT encode(h, 'hex') FROM unnest(o.header_values) h) AS header_values, "

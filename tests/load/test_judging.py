@@ -270,6 +270,14 @@ def loose_submission(world):
                                                    "data_sha256": data, "type": "example.submitted", "documents": []})
 
 
+def stranger_submission(world):
+    """Somebody else submits on the same topic meanwhile."""
+    drop_calls(world)
+    find(world.snapshot.outbox, event_id=EVENT)["traceparent"] = None
+    record = next(record for record in world.snapshot.records if _ce_id(record) == EVENT)
+    record["headers"] = [pair for pair in record["headers"] if not pair[0].endswith("traceparent")]
+
+
 def unknown_publish(world):
     find(world.calls("publish"), event_id=PUBLISHED)["outcome"] = "unknown"
 
@@ -290,6 +298,7 @@ SOUND = [
     ("an answer was lost, the repeat says duplicate", lost_answer),
     ("a call without any answer that did not take place", never_happened),
     ("a call without id and answer that took place", loose_submission),
+    ("a submission of somebody else", stranger_submission),
     ("a publish of unknown outcome that took place", unknown_publish),
     ("a sink that keeps no effects", lambda world: (forget("effects")(world), setattr(world.snapshot, "has_effects", False))),
     ("the naive twins, of which all went well", naive_twins),

@@ -85,7 +85,9 @@ class Answers(socketserver.StreamRequestHandler):
             self.server.call_count += 1
             if answer == "cut":
                 return
-            self.wfile.write(b"HTTP/1.1 %d x\r\nContent-Length: 2\r\nRetry-After: 0\r\n\r\n{}" % answer)
+            body = b'{"code":"outcome_unknown"}' if answer == "unknown" else b"{}"
+            status = 503 if answer == "unknown" else answer
+            self.wfile.write(b"HTTP/1.1 %d x\r\nContent-Length: %d\r\nRetry-After: 0\r\n\r\n%b" % (status, len(body), body))
 
 
 class ClientTest(unittest.TestCase):
@@ -93,7 +95,7 @@ class ClientTest(unittest.TestCase):
         server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answers)
         server.daemon_threads, server.answers, server.call_count = True, list(answers), 0
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        client = Client(f"http://127.0.0.1:{server.server_address[1]}", 5)
+        client = Client([f"http://127.0.0.1:{server.server_address[1]}"], 5)
         try:
             call = Call("submit", "POST", "/x", b"{}", **changes)
             return client.call(call), server.call_count
@@ -105,6 +107,10 @@ class ClientTest(unittest.TestCase):
     def test_a_lost_answer_and_503_are_tried_again(self):
         outcome, call_count = self.call(["cut", 503, "cut", 200])
         self.assertEqual((200, 4, 2, 4), (outcome.status, outcome.attempts, outcome.lost, call_count))
+
+    def test_an_answer_that_says_unknown_is_tried_again_as_a_lost_one(self):
+        outcome, call_count = self.call(["unknown", 200])
+        self.assertEqual((200, 1, 2), (outcome.status, outcome.lost, call_count))
 
     def test_what_cannot_be_repeated_is_left_unknown(self):
         outcome, call_count = self.call(["cut", 200], is_repeatable=False)

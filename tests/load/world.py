@@ -9,7 +9,7 @@ from expectations import derived_document_id
 from snapshot import Snapshot
 
 TYPE = "example.submitted"
-STARTED_AT = 1_800_000_000
+TRACE = "0af7651916cd43dd8448eb211c80319c"
 TIME = "2027-01-15T08:00:{:02d}.000000Z"
 DATA = (b'{"n": 1.00}', b'{"name":"Gr\\u00fc\\u00dfe"}', None, b'{ }', b'{"deep":[[[1e+05]]]}', b'{"n":2}')
 KEYS = ("load-token-0", "load-token-1", "load-token-2")
@@ -25,7 +25,7 @@ class World:
     """settings and lines are the manifest; snapshot is the system. Both may be changed before judged()."""
 
     def __init__(self):
-        self.settings = {"started_at": STARTED_AT, "token": "token", "url": "http://127.0.0.1", "topic": "t",
+        self.settings = {"trace": TRACE, "token": "token", "url": "http://127.0.0.1", "topic": "t",
                          "requests": len(DATA), "events": len(KEYS) * VERSION_COUNT}
         self.lines = []
         self.snapshot = Snapshot()
@@ -59,9 +59,9 @@ class World:
         self._call("submit", request_id, 200, receipt | {"queued": False, "status": "duplicate"}, again=True)
         self.snapshot.requests.append({"request_id": request_id, "type": TYPE, "data_sha256": data_sha256})
         self.snapshot.submissions.append({"request_id": request_id, "event_id": event_id(self._next_id), "tenant": "default",
-                                          "submitted_at": time, "submitted_epoch": STARTED_AT + number})
+                                          "submitted_at": time})
         value = self._value(request_id, time, data)
-        self._add_event(request_id, TYPE, time, value, number % PARTITION_COUNT)
+        self._add_event(request_id, TYPE, time, value, number % PARTITION_COUNT, f"00-{TRACE}-00f067aa0ba902b7-01")
 
     def _add_documents(self, request_id, number):
         sent = []
@@ -90,10 +90,10 @@ class World:
                            "event_id": event_id(self._next_id), "data_sha256": judging.sha256(value), "topic": "t"})
         self._add_event(key, "example.published", TIME.format(30 + version), value, KEYS.index(key))
 
-    def _add_event(self, key, event_type, time, value, partition):
+    def _add_event(self, key, event_type, time, value, partition, traceparent=None):
         identity = event_id(self._next_id)
         row = {"id": self._next_id, "event_id": identity, "tenant": "default", "key": key, "type": event_type, "source": "/onceward",
-               "subject": key, "time": time, "content_type": "application/json", "dataschema": None, "traceparent": None,
+               "subject": key, "time": time, "content_type": "application/json", "dataschema": None, "traceparent": traceparent,
                "header_names": ["x-load"], "header_values": ["ff00"], "value_sha256": judging.sha256(value), "status": "completed"}
         offset = sum(1 for record in self.snapshot.records if record["partition"] == partition)
         place = {"partition": partition, "offset": offset, "ts": self._next_id}
