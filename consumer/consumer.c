@@ -106,7 +106,7 @@ struct consumer *consumer_new(const struct consumer_settings *settings, struct h
                                                         .percent_max = settings->dead_letters_percent_max};
     size_t count_max = (size_t)settings->batch_records_max;
     consumer_measure_init(consumer);
-    if (!consumer_batch_init(&consumer->batch, count_max, settings->memory / 4, err) ||
+    if (!consumer_batch_init(&consumer->batch, count_max, settings->memory / 8, err) ||
         !consumer_apply_init(&consumer->apply, count_max, err) || !open_sink(consumer, err) ||
         !open_kafka(consumer, err)) {
         consumer_free(&consumer);

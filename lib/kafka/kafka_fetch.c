@@ -63,13 +63,15 @@ static bool set_table(rd_kafka_conf_t *conf, const struct kafka_property *proper
     return true;
 }
 
-/* Half of the budget alone says how much waits in the queue: the library looks at a full queue again only after a
- * second (before 2.2), so a limit by count would be one on the rate; an answer of a broker that is on its way may be an
- * eighth. */
+/* A budget in bytes. What waits in the queue may be half of it in keys and values, and no more records than it has KiB:
+ * a small record takes about that much with its headers and the library's own structure. The library looks at a full
+ * queue again only after a second (before 2.2), so the number of records limits the rate too: records that small come
+ * at most as many a second as the budget has KiB. An answer of a broker that is on its way may be an eighth. */
 static bool set_memory(rd_kafka_conf_t *conf, const struct kafka_consumer_options *options, bool is_member,
                        struct err *err)
 {
     int64_t queue_kbytes = is_member ? (int64_t)(options->memory_size_max / 2 / 1024) : 64;
+    int64_t queue_records = is_member ? (int64_t)(options->memory_size_max / 1280) : 1;
     int64_t fetch_size = is_member ? (int64_t)(options->memory_size_max / 8) : 65536;
     return set_number(conf, "queued.max.messages.kbytes", queue_kbytes < 64 ? 64 : queue_kbytes, err) &&
            set_number(conf, "fetch.max.bytes", fetch_size < 65536 ? 65536 : fetch_size, err) &&
@@ -78,7 +80,7 @@ static bool set_memory(rd_kafka_conf_t *conf, const struct kafka_consumer_option
                       : fetch_size < 1048576 ? fetch_size
                                              : 1048576,
                       err) &&
-           set_number(conf, "queued.min.messages", is_member ? 100000 : 1, err);
+           set_number(conf, "queued.min.messages", queue_records < 10000000 ? queue_records : 10000000, err);
 }
 
 static bool fill_conf(rd_kafka_conf_t *conf, const struct kafka_consumer_options *options, bool is_member,
