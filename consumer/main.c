@@ -37,9 +37,9 @@ int main(int argc, char **argv)
     }
     log_init("onceward-consumer", (enum log_level)settings.log_level, stderr);
     struct err err = ERR_INIT;
-    struct metrics *metrics = metrics_new();
-    struct health *health = health_new("onceward-consumer", metrics, HEARTBEAT_LIMIT_MS);
-    bool is_good = run(&settings, health, metrics, &err);
+    struct metrics *metrics = metrics_new(&err);
+    struct health *health = metrics == NULL ? NULL : health_new("onceward-consumer", metrics, HEARTBEAT_LIMIT_MS, &err);
+    bool is_good = health != NULL && run(&settings, health, metrics, &err);
     if (is_good) {
         log_info("consumer.stopped", LOG_NO_FIELDS, "asked to");
     } else {

@@ -57,8 +57,8 @@ int main(int argc, char **argv)
     options.open = relay_broker_open;
     options.is_reachable = kafka_publisher_is_reachable;
     options.context = &settings;
-    struct metrics *registry = metrics_new();
-    options.health = registry == NULL ? NULL : health_new("outbox-relay", registry, HEARTBEAT_LIMIT_MS);
+    struct metrics *registry = metrics_new(&err);
+    options.health = registry == NULL ? NULL : health_new("outbox-relay", registry, HEARTBEAT_LIMIT_MS, &err);
     options.metrics = options.health == NULL ? NULL : relay_metrics_new(registry, &err);
     bool is_done = options.metrics != NULL && serve(&options, &settings, &err);
     relay_metrics_free(&options.metrics);

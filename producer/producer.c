@@ -60,10 +60,13 @@ static bool make_url(struct producer *producer, struct err *err)
 
 static bool open_parts(struct producer *producer, struct err *err)
 {
-    producer->metrics = metrics_new();
-    producer->health = producer->metrics == NULL ? NULL : health_new("onceward-producer", producer->metrics, 0);
+    producer->metrics = metrics_new(err);
+    producer->health = producer->metrics == NULL ? NULL : health_new("onceward-producer", producer->metrics, 0, err);
+    if (producer->health == NULL) {
+        return false;
+    }
     producer->hint = producer_hint_new(&producer->settings->relay_hints);
-    if (producer->health == NULL || producer->hint == NULL) {
+    if (producer->hint == NULL) {
         return err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for the producer");
     }
     health_set_unready(producer->health, "database", "not connected yet");

@@ -88,10 +88,11 @@ static void respond(struct http_exchange *exchange, int status, struct buf *buf)
     http_respond(exchange, &response);
 }
 
-struct health *health_new(const char *prog, struct metrics *metrics, int64_t heartbeat_limit_ms)
+struct health *health_new(const char *prog, struct metrics *metrics, int64_t heartbeat_limit_ms, struct err *err)
 {
     struct health *health = calloc(1, sizeof *health);
     if (health == NULL) {
+        (void)err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for the state of health");
         return NULL;
     }
     pthread_mutex_init(&health->lock, NULL);

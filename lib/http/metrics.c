@@ -56,6 +56,17 @@ static void write_escaped(FILE *out, const char *text, bool is_label)
     }
 }
 
+/* Ends a stream into memory. NULL when some of it found no memory: a part of the text would look like a whole one. */
+static char *finish_text(FILE *out, char **text)
+{
+    bool is_whole = !ferror(out);
+    if (fclose(out) != 0 || !is_whole) {
+        free(*text);
+        *text = NULL;
+    }
+    return *text;
+}
+
 static char *label_text(const char *const *labels)
 {
     char *text = NULL;
@@ -70,7 +81,7 @@ static char *label_text(const char *const *labels)
         write_escaped(out, labels[i + 1], true);
         fputc('"', out);
     }
-    return fclose(out) == 0 ? text : NULL;
+    return finish_text(out, &text);
 }
 
 static int compare(const struct metric *metric, const char *name, const char *labels)
@@ -136,12 +147,14 @@ static void add_double(_Atomic double *target, double amount)
     }
 }
 
-struct metrics *metrics_new(void)
+struct metrics *metrics_new(struct err *err)
 {
     struct metrics *metrics = calloc(1, sizeof *metrics);
-    if (metrics != NULL) {
-        pthread_mutex_init(&metrics->lock, NULL);
+    if (metrics == NULL) {
+        (void)err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for metrics");
+        return NULL;
     }
+    pthread_mutex_init(&metrics->lock, NULL);
     return metrics;
 }
 
@@ -269,9 +282,7 @@ char *metrics_text(struct metrics *metrics, size_t *ret_size)
         write_metric(out, metric);
     }
     pthread_mutex_unlock(&metrics->lock);
-    if (fclose(out) != 0) {
-        return NULL;
-    }
+    text = finish_text(out, &text);
     *ret_size = size;
     return text;
 }

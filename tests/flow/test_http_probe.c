@@ -69,7 +69,8 @@ static struct metrics *metrics;
 static int start(void **state)
 {
     (void)state;
-    metrics = metrics_new();
+    struct err err = ERR_INIT;
+    metrics = metrics_new(&err);
     struct http_options options = {.listen = "127.0.0.1:0",
                                    .routes = routes,
                                    .route_count = sizeof routes / sizeof *routes,
@@ -80,7 +81,6 @@ static int start(void **state)
     options.limits.head_size_max = 4096;
     options.limits.connection_count_max = 40;
     options.limits.bodies_size_max = 4000;
-    struct err err = ERR_INIT;
     server = http_server_open(&options, &err);
     return server == NULL ? -1 : 0;
 }

@@ -342,8 +342,8 @@ int main(int argc, char **argv)
         return outcome == CONFIG_DONE ? EXIT_SUCCESS : 2;
     }
     log_init(program.name, (enum log_level)consumer.settings.log_level, stderr);
-    struct metrics *metrics = metrics_new();
-    consumer.health = metrics == NULL ? NULL : health_new(program.name, metrics, HEARTBEAT_LIMIT_MS);
+    struct metrics *metrics = metrics_new(&err);
+    consumer.health = metrics == NULL ? NULL : health_new(program.name, metrics, HEARTBEAT_LIMIT_MS, &err);
     bool is_good = consumer.health != NULL && start_and_run(&consumer, &err);
     if (!is_good) {
         log_error("naive_consumer.failed", LOG_FIELDS(LOG_ERR(&err)), "%s", err.text);

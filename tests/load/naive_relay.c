@@ -197,8 +197,8 @@ int main(int argc, char **argv)
         return outcome == CONFIG_DONE ? EXIT_SUCCESS : 2;
     }
     log_init(program.name, (enum log_level)relay.settings.log_level, stderr);
-    struct metrics *metrics = metrics_new();
-    relay.health = metrics == NULL ? NULL : health_new(program.name, metrics, HEARTBEAT_LIMIT_MS);
+    struct metrics *metrics = metrics_new(&err);
+    relay.health = metrics == NULL ? NULL : health_new(program.name, metrics, HEARTBEAT_LIMIT_MS, &err);
     bool is_started = relay.health != NULL && start(&relay, &err);
     if (is_started) {
         health_set_unready(relay.health, "kafka", "not connected yet");

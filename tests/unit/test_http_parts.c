@@ -172,7 +172,8 @@ static void test_metrics_text_is_sorted_and_escaped(void **state)
     (void)state;
     static const double bounds[] = {1, 10};
     const char *const labels[] = {"what", "a \"b\"\\\n", NULL};
-    struct metrics *metrics = metrics_new();
+    struct err err = ERR_INIT;
+    struct metrics *metrics = metrics_new(&err);
     metric_set(metrics_gauge(metrics, "z", "Last.", NULL), 1.5);
     struct metric *counter = metrics_counter(metrics, "a_total", "First\nline.", labels);
     metric_add(counter, 2);

@@ -22,8 +22,9 @@ struct metrics;
 #define HEALTH_CONDITION_COUNT_MAX 16
 
 /* `heartbeat_limit_ms`: 0 when there is no loop to watch. The registry is borrowed until health_free().
- * NULL only when memory is out. */
-struct health *health_new(const char *prog, struct metrics *metrics, int64_t heartbeat_limit_ms);
+ * NULL, with a transient error, only when memory is out. */
+struct health *health_new(const char *prog, struct metrics *metrics, int64_t heartbeat_limit_ms,
+                          struct err *err) MUST_CHECK;
 void health_free(struct health **healthp); /* Stops the server first, when one was started. */
 
 /* The main loop is alive: call it once a turn, from any thread. */

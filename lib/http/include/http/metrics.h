@@ -11,13 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
+
 struct metrics;
 struct metric;
 
 #define METRICS_BUCKET_COUNT_MAX 20
 
-/* NULL only when memory is out. */
-struct metrics *metrics_new(void);
+/* NULL, with a transient error, only when memory is out. */
+struct metrics *metrics_new(struct err *err) MUST_CHECK;
 void metrics_free(struct metrics **metricsp);
 
 /* The one metric of this name and these labels; made at the first call. `labels` is a list of name, value, …,
