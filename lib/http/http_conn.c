@@ -301,6 +301,10 @@ static size_t take_head(struct http_conn *conn, const char *bytes, size_t size)
     size_t room = size_max - conn->head.size;
     size_t taken = size < room ? size : room;
     buf_append(&conn->head, bytes, taken);
+    if (conn->head.has_overflowed) {
+        REFUSE(conn, http_problem_busy, "no memory for the request");
+        return taken;
+    }
     while (conn->head_offset <= 1 && conn->head.size >= 2 && memcmp(conn->head.data, "\r\n", 2) == 0) {
         buf_consume(&conn->head, 2); /* Empty lines before a request are allowed (RFC 9112, 2.2). */
         conn->head_offset = 0;
@@ -481,6 +485,11 @@ void http_conn_answer(struct http_conn *conn)
 {
     struct http_exchange *exchange = conn->exchange;
     assert(exchange != NULL && conn->state == HTTP_CONN_HANDLING);
+    if (exchange->answer_head == NULL) {
+        conn->state = HTTP_CONN_WRITING;
+        http_conn_close(conn);
+        return;
+    }
     conn->is_last = conn->is_last || conn->server->is_stopping;
     const char *keep = conn->is_last                       ? "Connection: close\r\n"
                        : exchange->head.minor_version == 0 ? "Connection: keep-alive\r\n"
@@ -504,10 +513,36 @@ void http_conn_answer(struct http_conn *conn)
 
 /* ---- accepting and stopping ---- */
 
+static void on_turned_away(uv_handle_t *handle)
+{
+    struct http_server *server = handle->data;
+    server->is_turning_away = false;
+    if (server->has_another && !server->is_stopping) {
+        server->has_another = false;
+        http_conn_accept(server);
+    }
+}
+
+/* libuv offers no further connection until this one has been taken: it is, and closed. */
+static void turn_away(struct http_server *server)
+{
+    if (server->is_turning_away) {
+        server->has_another = true;
+        return;
+    }
+    int failed = uv_tcp_init(&server->loop, &server->turned_away);
+    assert(failed == 0);
+    server->turned_away.data = server;
+    server->is_turning_away = true;
+    (void)uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&server->turned_away);
+    uv_close((uv_handle_t *)&server->turned_away, on_turned_away);
+}
+
 void http_conn_accept(struct http_server *server)
 {
     struct http_conn *conn = calloc(1, sizeof *conn);
     if (conn == NULL) {
+        turn_away(server);
         return;
     }
     conn->server = server;

@@ -140,7 +140,11 @@ void http_respond(struct http_exchange *exchange, const struct http_response *re
     exchange->answer_body = response->body;
     exchange->answer_body_size = response->body_size;
     exchange->status = response->status;
-    exchange->answer_head = buf_take(&head, &exchange->answer_head_size);
+    /* A body that found no memory must not look like an empty one: without a head the connection is closed, and the
+     * client asks again. */
+    if (response->content_type == NULL || response->body != NULL) {
+        exchange->answer_head = buf_take(&head, &exchange->answer_head_size);
+    }
     buf_done(&head);
 
     thread_lock(&server->lock);

@@ -165,6 +165,9 @@ struct http_server {
     uv_tcp_t listener;
     uv_async_t wake;
     uv_timer_t drain_timer;
+    uv_tcp_t turned_away; /* A connection that there is no memory for. */
+    bool is_turning_away;
+    bool has_another; /* It waits until turned_away is closed; the listener stays silent meanwhile. */
     struct thread thread;
     int port;
     struct http_conn *conns;
