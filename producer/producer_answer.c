@@ -66,6 +66,7 @@ static void write_document(struct wire_writer *writer, const struct db_document_
     wire_write_text(writer, "sha256", hash);
     wire_write_text(writer, "uri", uri.data);
     wire_write_object_end(writer);
+    buf_inherit(writer->out, &uri);
     buf_done(&uri);
 }
 

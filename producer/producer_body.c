@@ -107,12 +107,21 @@ static bool read_json(const struct http_request *request, struct wire_value *ret
 
 /* ---- type and data ----------------------------------------------------------------------------------------------- */
 
+static bool refuse_without_memory(struct err *err)
+{
+    return err_set(err, ERR_TRANSIENT, "too_busy", "no memory for the call");
+}
+
 /* A string's text. False with body_invalid when it is longer than the place, empty, or holds a control character. */
 static bool copy_text(const struct wire_value *value, const char *pointer, char *ret_text, size_t size, struct err *err)
 {
     struct buf text;
     buf_init(&text, value->size);
     wire_json_text(value, &text);
+    if (text.has_no_memory) {
+        buf_done(&text);
+        return refuse_without_memory(err);
+    }
     bool is_good = text.size > 0 && text.size < size;
     for (size_t i = 0; i < text.size; i++) {
         is_good = is_good && (unsigned char)text.data[i] >= 0x20 && text.data[i] != 0x7f;
@@ -128,7 +137,7 @@ static bool copy_text(const struct wire_value *value, const char *pointer, char 
 }
 
 /* Type and canonical data, so that two ways to write the same are the same. */
-static void make_fingerprint(struct producer_item *item, const struct wire_value *data)
+static bool make_fingerprint(struct producer_item *item, const struct wire_value *data, struct err *err)
 {
     struct buf canonical;
     buf_init(&canonical, CANONICAL_SIZE_MAX);
@@ -136,8 +145,12 @@ static void make_fingerprint(struct producer_item *item, const struct wire_value
     if (item->data.data != NULL) {
         wire_canonical_append(data, &canonical);
     }
-    sha256(canonical.data, canonical.size, item->fingerprint);
+    bool is_whole = !canonical.has_overflowed;
+    if (is_whole) {
+        sha256(canonical.data, canonical.size, item->fingerprint);
+    }
     buf_done(&canonical);
+    return is_whole || refuse_without_memory(err);
 }
 
 static bool take_type_and_data(struct producer_item *item, const struct wire_value *type, const struct wire_value *data,
@@ -157,13 +170,12 @@ static bool take_type_and_data(struct producer_item *item, const struct wire_val
     }
     item->type = strdup(text);
     if (item->type == NULL) {
-        return err_set(err, ERR_TRANSIENT, "too_busy", "no memory for the call");
+        return refuse_without_memory(err);
     }
     if (data->kind == WIRE_OBJECT) {
         item->data = (struct bytes){data->text, data->size};
     }
-    make_fingerprint(item, data);
-    return true;
+    return make_fingerprint(item, data, err);
 }
 
 bool producer_body_create(const struct http_request *request, const struct producer_settings *settings,
@@ -193,15 +205,15 @@ static struct producer_document *add_document(struct producer_item *item)
 static bool reserve_documents(struct producer_item *item, size_t count, struct err *err)
 {
     item->documents = calloc(count + 1, sizeof *item->documents);
-    return item->documents != NULL || err_set(err, ERR_TRANSIENT, "too_busy", "no memory for the call");
+    return item->documents != NULL || refuse_without_memory(err);
 }
 
 /* Hashes the content, and derives the id where none was given. */
-static void finish_document(struct producer_document *document)
+static bool finish_document(struct producer_document *document, struct err *err)
 {
     sha256(document->content.data, document->content.size, document->sha256);
     if (document->document_id[0] != '\0') {
-        return;
+        return true;
     }
     char hash_text[SHA256_TEXT_SIZE];
     unsigned char hash[SHA256_SIZE];
@@ -209,11 +221,16 @@ static void finish_document(struct producer_document *document)
     buf_init(&text, 4 * PRODUCER_NAME_SIZE);
     sha256_to_text(document->sha256, hash_text);
     identity_document_text(document->name, document->media_type, hash_text, &text);
+    bool is_whole = !text.has_overflowed;
     sha256(text.data, text.size, hash);
     buf_done(&text);
+    if (!is_whole) {
+        return refuse_without_memory(err);
+    }
     sha256_to_text(hash, hash_text);
     memcpy(document->document_id, hash_text, IDENTITY_DERIVED_SIZE);
     document->document_id[IDENTITY_DERIVED_SIZE] = '\0';
+    return true;
 }
 
 static bool check_document(const struct producer_document *document, const struct producer_settings *settings,
@@ -243,8 +260,11 @@ static bool decode_content(const struct wire_value *content, size_t size_max, st
     buf_done(&document->decoded);
     buf_init(&document->decoded, size_max);
     struct err why = ERR_INIT;
-    bool is_good = wire_base64_decode(text.data, text.size, &document->decoded, &why);
+    bool is_good = buf_check(&text, &why) && wire_base64_decode(text.data, text.size, &document->decoded, &why);
     buf_done(&text);
+    if (!is_good && why.kind == ERR_TRANSIENT) {
+        return refuse_without_memory(err);
+    }
     if (!is_good && strcmp(why.code, "too_large") == 0) {
         return err_set(err, ERR_PERMANENT, "document_too_large", "the document is over the limit of %zu bytes",
                        size_max);
@@ -286,8 +306,7 @@ static bool read_json_document(const struct wire_value *value, const char *point
         !check_document(document, settings, err)) {
         return false;
     }
-    finish_document(document);
-    return true;
+    return finish_document(document, err);
 }
 
 static bool read_raw_document(const struct http_request *request, const struct http_query *query,
@@ -316,8 +335,7 @@ static bool read_raw_document(const struct http_request *request, const struct h
     if (!check_document(document, settings, err)) {
         return false;
     }
-    finish_document(document);
-    return true;
+    return finish_document(document, err);
 }
 
 bool producer_body_document(const struct http_request *request, const struct producer_settings *settings,

@@ -165,7 +165,8 @@ static bool check_documents(struct call *call)
 
 /* ---- the event --------------------------------------------------------------------------------------------------- */
 
-static void describe_documents(struct call *call, struct submission_document *documents, char (*hashes)[65],
+/* False without memory. */
+static bool describe_documents(struct call *call, struct submission_document *documents, char (*hashes)[65],
                                struct buf *uris)
 {
     for (size_t i = 0; i < call->total_count; i++) {
@@ -179,11 +180,15 @@ static void describe_documents(struct call *call, struct submission_document *do
         producer_answer_document_uri(uris, call->ground->public_url, &call->item->request_id, row->document_id);
         buf_char(uris, '\0');
     }
+    if (uris->has_overflowed) {
+        return false; /* There is not a text for every document. */
+    }
     /* Only now, since the buffer moves while it grows. */
     const char *uri = uris->data;
     for (size_t i = 0; i < call->total_count; i++, uri += strlen(uri) + 1) {
         documents[i].uri = uri;
     }
+    return true;
 }
 
 static bool write_value(struct call *call)
@@ -193,9 +198,8 @@ static bool write_value(struct call *call)
     char(*hashes)[65] = calloc(call->total_count + 1, sizeof *hashes);
     struct buf uris;
     buf_init(&uris, PRODUCER_ANSWER_SIZE_MAX);
-    bool is_good = documents != NULL && hashes != NULL;
+    bool is_good = documents != NULL && hashes != NULL && describe_documents(call, documents, hashes, &uris);
     if (is_good) {
-        describe_documents(call, documents, hashes, &uris);
         const struct submission submission = {
             .request_id = decision->request_id_text,
             .tenant = call->item->tenant,
@@ -206,7 +210,7 @@ static bool write_value(struct call *call)
             .document_count = call->total_count,
         };
         wire_event_append(&submission, &decision->value);
-        is_good = !uris.has_overflowed && !decision->value.has_overflowed;
+        is_good = !decision->value.has_overflowed;
     }
     buf_done(&uris);
     free(hashes);

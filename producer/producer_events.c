@@ -122,6 +122,7 @@ static void write_event_cursor(struct wire_writer *writer, int64_t outbox_id)
         producer_cursor_write(&cursor, "events", inner);
     }
     wire_write_text(writer, "next_cursor", cursor.data);
+    buf_inherit(writer->out, &cursor);
     buf_done(&cursor);
 }
 
@@ -246,6 +247,8 @@ static void write_delivery_cursor(struct wire_writer *writer, const struct db_de
     buf_format(&inner, "%d\n%s\n%s", last->scope_id, last->source == NULL ? "" : last->source, last->event_id);
     producer_cursor_write(&cursor, last->source == NULL ? "deliveries" : "foreign", inner.data);
     wire_write_text(writer, "next_cursor", cursor.data);
+    buf_inherit(writer->out, &inner);
+    buf_inherit(writer->out, &cursor);
     buf_done(&inner);
     buf_done(&cursor);
 }

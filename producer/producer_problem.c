@@ -61,6 +61,9 @@ const struct http_problem *producer_problem_of(const struct err *err)
     if (problem != NULL) {
         return problem;
     }
+    if (strcmp(err->code, "out_of_memory") == 0) {
+        return producer_problem("too_busy");
+    }
     return producer_problem(err->kind == ERR_PERMANENT ? "internal_error" : "database_unavailable");
 }
 

@@ -105,6 +105,7 @@ static void write_cursor(struct wire_writer *writer, const struct db_request_row
         producer_cursor_write(&cursor, "requests", inner);
     }
     wire_write_text(writer, "next_cursor", cursor.data);
+    buf_inherit(writer->out, &cursor);
     buf_done(&cursor);
 }
 

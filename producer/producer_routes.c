@@ -121,8 +121,10 @@ static void handle_root(void *context, struct http_exchange *exchange)
     wire_write_array_end(&writer);
     wire_write_object_end(&writer);
     buf_char(&buf, '\n');
-    http_respond_text(exchange, 200, "application/json", buf.data);
+    struct http_response response = {.status = 200, .content_type = "application/json"};
+    response.body = buf_take(&buf, &response.body_size);
     buf_done(&buf);
+    http_respond(exchange, &response);
 }
 
 struct producer_item *producer_routes_item(struct producer *producer, struct http_exchange *exchange,

@@ -35,6 +35,7 @@ void buf_done(struct buf *buf)
 void buf_reset(struct buf *buf)
 {
     buf->has_overflowed = false;
+    buf->has_no_memory = false;
     buf_truncate(buf, 0);
 }
 
@@ -56,7 +57,7 @@ char *buf_reserve(struct buf *buf, size_t size)
         }
         char *grown = realloc(buf->capacity > 0 ? buf->data : NULL, capacity);
         if (grown == NULL) {
-            buf->has_overflowed = true;
+            buf_lose(buf);
             return NULL;
         }
         buf->data = grown;
@@ -73,6 +74,18 @@ void buf_extend(struct buf *buf, size_t size)
     if (buf->capacity > 0) {
         buf->data[buf->size] = '\0';
     }
+}
+
+void buf_lose(struct buf *buf)
+{
+    buf->has_overflowed = true;
+    buf->has_no_memory = true;
+}
+
+void buf_inherit(struct buf *buf, const struct buf *part)
+{
+    buf->has_overflowed = buf->has_overflowed || part->has_overflowed;
+    buf->has_no_memory = buf->has_no_memory || part->has_no_memory;
 }
 
 void buf_append(struct buf *buf, const void *data, size_t size)
@@ -192,6 +205,9 @@ char *buf_take(struct buf *buf, size_t *ret_size)
 
 bool buf_check(const struct buf *buf, struct err *err)
 {
+    if (buf->has_no_memory) {
+        return err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for more than %zu bytes", buf->size);
+    }
     if (buf->has_overflowed) {
         return err_set(err, ERR_PERMANENT, "too_large", "more than %zu bytes", buf->size_max);
     }

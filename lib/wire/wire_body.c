@@ -55,15 +55,8 @@ static bool refuse_kind(struct err *err, const char *pointer, const struct wire_
 
 static bool text_is_too_long(const struct wire_value *value, size_t size_max)
 {
-    if (value->kind != WIRE_STRING || size_max == 0 || value->size <= size_max + 2) {
-        return false;
-    }
-    struct buf plain;
-    buf_init(&plain, size_max);
-    wire_json_text(value, &plain);
-    bool is_too_long = plain.has_overflowed;
-    buf_done(&plain);
-    return is_too_long;
+    return value->kind == WIRE_STRING && size_max > 0 && value->size > size_max + 2 &&
+           wire_json_text_size(value) > size_max;
 }
 
 static bool take_member(const struct wire_value *value, const char *pointer, const struct wire_member *member,

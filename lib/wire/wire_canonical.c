@@ -99,6 +99,7 @@ static void append_number(const struct wire_value *value, struct buf *out)
     } else {
         buf_format(out, "%s0.%se%lld", number.is_negative ? "-" : "", number.digits.data, (long long)number.exponent);
     }
+    buf_inherit(out, &number.digits);
     buf_done(&number.digits);
 }
 
@@ -108,6 +109,7 @@ static void append_string(const struct wire_value *value, struct buf *out)
     buf_init(&plain, value->size);
     wire_json_text(value, &plain);
     buf_json_string(out, plain.data, plain.size);
+    buf_inherit(out, &plain);
     buf_done(&plain);
 }
 
@@ -135,32 +137,38 @@ static int compare_pieces(const void *left, const void *right, void *context)
     return order != 0 ? order : (a->name_size > b->name_size) - (a->name_size < b->name_size);
 }
 
-static struct piece *add_piece(struct pieces *pieces)
+/* False without memory. */
+static bool add_piece(struct pieces *pieces, const struct piece *piece)
 {
     if (pieces->count == pieces->count_max) {
-        pieces->count_max = pieces->count_max == 0 ? 8 : pieces->count_max * 2;
-        pieces->items = realloc(pieces->items, pieces->count_max * sizeof *pieces->items);
-        assert(pieces->items != NULL);
+        size_t count_max = pieces->count_max == 0 ? 8 : pieces->count_max * 2;
+        struct piece *grown = realloc(pieces->items, count_max * sizeof *grown);
+        if (grown == NULL) {
+            return false;
+        }
+        pieces->items = grown;
+        pieces->count_max = count_max;
     }
-    return &pieces->items[pieces->count++];
+    pieces->items[pieces->count++] = *piece;
+    return true;
 }
 
 /* Appends "name":value as it comes and notes where it stands. */
 static const char *append_member(const char *at, const char *end, struct pieces *pieces, struct buf *out)
 {
-    struct piece *piece = add_piece(pieces);
+    struct piece piece = {.name_offset = pieces->names.size, .offset = out->size};
     struct wire_value name = wire_scan_value(&at, end);
-    piece->name_offset = pieces->names.size;
     wire_json_text(&name, &pieces->names);
-    piece->name_size = pieces->names.size - piece->name_offset;
-    piece->offset = out->size;
-    size_t index = pieces->count - 1;
-    buf_json_string(out, pieces->names.data + piece->name_offset, piece->name_size);
+    piece.name_size = pieces->names.size - piece.name_offset;
+    buf_json_string(out, pieces->names.data + piece.name_offset, piece.name_size);
     buf_char(out, ':');
     at = wire_skip_space(at, end);
     assert(*at == ':');
     at = append_at(at + 1, end, out);
-    pieces->items[index].size = out->size - pieces->items[index].offset;
+    piece.size = out->size - piece.offset;
+    if (!add_piece(pieces, &piece)) {
+        buf_lose(out);
+    }
     return at;
 }
 
@@ -170,8 +178,8 @@ static void arrange(struct pieces *pieces, size_t begin, struct buf *out)
     struct buf copy;
     buf_init(&copy, out->size - begin);
     buf_append(&copy, out->data + begin, out->size - begin);
-    if (out->has_overflowed || copy.has_overflowed) {
-        out->has_overflowed = true;
+    buf_inherit(out, &copy);
+    if (out->has_overflowed) {
         buf_done(&copy);
         return;
     }
@@ -195,6 +203,7 @@ static const char *append_object(const char *at, const char *end, struct buf *ou
         at = wire_skip_space(append_member(at, end, &pieces, out), end);
         at = *at == ',' ? wire_skip_space(at + 1, end) : at;
     }
+    buf_inherit(out, &pieces.names);
     if (pieces.count > 1) {
         arrange(&pieces, begin, out);
     }

@@ -7,6 +7,7 @@
 #include "wire/wire_json.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,6 +147,21 @@ struct wire_value wire_scan_value(const char **at, const char *end)
     return value;
 }
 
+/* Where jansson finds no memory it may call the text wrong, so its allocator is ours and takes a note. */
+static _Thread_local bool has_no_memory;
+
+static void *allocate(size_t size)
+{
+    void *memory = malloc(size);
+    has_no_memory = has_no_memory || memory == NULL;
+    return memory;
+}
+
+static void set_allocator(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
+
 bool wire_json_check(const void *text, size_t size, struct wire_value *ret_value, struct err *err)
 {
     assert(text != NULL && ret_value != NULL);
@@ -165,8 +181,15 @@ bool wire_json_check(const void *text, size_t size, struct wire_value *ret_value
     if (!check_depth(at, size, err)) {
         return false;
     }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int failed = pthread_once(&once, set_allocator);
+    assert(failed == 0);
+    has_no_memory = false;
     json_error_t error;
     json_auto_t *root = json_loadb(at, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (has_no_memory) {
+        return err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory to read %zu bytes of JSON", size);
+    }
     if (root == NULL) {
         size_t offset = error.position > 0 ? (size_t)error.position - 1 : 0;
         return err_set(err, ERR_PERMANENT, "body_invalid", "near byte %zu: %s", offset,
@@ -216,26 +239,26 @@ static unsigned hex_value(const char *digits)
     return value;
 }
 
-static void append_utf8(struct buf *out, unsigned code)
+static size_t encode_utf8(unsigned code, char bytes[4])
 {
-    char bytes[4];
     size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
     static const unsigned leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
     for (size_t i = size; i-- > 1; code >>= 6) {
         bytes[i] = (char)(0x80U | (code & 0x3FU));
     }
     bytes[0] = (char)(leads[size] | code);
-    buf_append(out, bytes, size);
+    return size;
 }
 
-/* Appends what the escape at at (a backslash) means and gives the place behind it. */
-static const char *append_escape(const char *at, struct buf *out)
+/* What the escape at at (a backslash) means; gives the place behind it. */
+static const char *read_escape(const char *at, char bytes[4], size_t *ret_size)
 {
     static const char letters[] = "\"\\/bfnrt";
     static const char meanings[] = "\"\\/\b\f\n\r\t";
     const char *letter = strchr(letters, at[1]);
     if (letter != NULL) {
-        buf_char(out, meanings[letter - letters]);
+        bytes[0] = meanings[letter - letters];
+        *ret_size = 1;
         return at + 2;
     }
     assert(at[1] == 'u');
@@ -245,8 +268,23 @@ static const char *append_escape(const char *at, struct buf *out)
         code = 0x10000 + ((code - 0xD800) << 10) + (hex_value(at + 2) - 0xDC00);
         at += 6;
     }
-    append_utf8(out, code);
+    *ret_size = encode_utf8(code, bytes);
     return at;
+}
+
+/* The next bytes of a string's plain text: a run without escapes, or what one escape means. */
+static const char *next_plain(const char *at, const char *end, char escape_bytes[4], const char **ret_bytes,
+                              size_t *ret_size)
+{
+    if (*at == '\\') {
+        *ret_bytes = escape_bytes;
+        return read_escape(at, escape_bytes, ret_size);
+    }
+    const char *escape = memchr(at, '\\', (size_t)(end - at));
+    const char *plain_end = escape == NULL ? end : escape;
+    *ret_bytes = at;
+    *ret_size = (size_t)(plain_end - at);
+    return plain_end;
 }
 
 void wire_json_text(const struct wire_value *value, struct buf *out)
@@ -257,12 +295,29 @@ void wire_json_text(const struct wire_value *value, struct buf *out)
     }
     const char *at = value->text + 1;
     const char *end = value->text + value->size - 1;
+    char escape_bytes[4];
     while (at < end) {
-        const char *escape = memchr(at, '\\', (size_t)(end - at));
-        const char *plain_end = escape == NULL ? end : escape;
-        buf_append(out, at, (size_t)(plain_end - at));
-        at = escape == NULL ? end : append_escape(escape, out);
+        const char *bytes = NULL;
+        size_t size = 0;
+        at = next_plain(at, end, escape_bytes, &bytes, &size);
+        buf_append(out, bytes, size);
     }
+}
+
+size_t wire_json_text_size(const struct wire_value *value)
+{
+    assert(value->kind == WIRE_STRING);
+    const char *at = value->text + 1;
+    const char *end = value->text + value->size - 1;
+    char escape_bytes[4];
+    size_t whole = 0;
+    while (at < end) {
+        const char *bytes = NULL;
+        size_t size = 0;
+        at = next_plain(at, end, escape_bytes, &bytes, &size);
+        whole += size;
+    }
+    return whole;
 }
 
 static bool is_text_of_size(const struct wire_value *value, const char *text, size_t size)
@@ -270,15 +325,20 @@ static bool is_text_of_size(const struct wire_value *value, const char *text, si
     if (value->kind != WIRE_STRING || value->size < size + 2) {
         return false;
     }
-    if (memchr(value->text, '\\', value->size) == NULL) {
-        return value->size == size + 2 && memcmp(value->text + 1, text, size) == 0;
+    const char *at = value->text + 1;
+    const char *end = value->text + value->size - 1;
+    char escape_bytes[4];
+    while (at < end) {
+        const char *bytes = NULL;
+        size_t part = 0;
+        at = next_plain(at, end, escape_bytes, &bytes, &part);
+        if (part > size || memcmp(bytes, text, part) != 0) {
+            return false;
+        }
+        text += part;
+        size -= part;
     }
-    struct buf plain;
-    buf_init(&plain, value->size);
-    wire_json_text(value, &plain);
-    bool is_equal = plain.size == size && memcmp(plain.data, text, size) == 0;
-    buf_done(&plain);
-    return is_equal;
+    return size == 0;
 }
 
 bool wire_json_is_text(const struct wire_value *value, const char *text)

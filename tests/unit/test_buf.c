@@ -27,6 +27,41 @@ static void test_buf_grows_and_stays_terminated(void **state)
     buf_done(&buf);
 }
 
+/* A sanitizer's allocator would end the process rather than say no. */
+const char *__asan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+static void test_buf_tells_missing_memory_from_missing_room(void **state)
+{
+    (void)state;
+    struct buf buf;
+    struct buf whole;
+    struct err err = ERR_INIT;
+    buf_init(&buf, SIZE_MAX / 8);
+    buf_init(&whole, 100);
+    buf_text(&buf, "some");
+    assert_null(buf_reserve(&buf, SIZE_MAX / 16));
+    assert_true(buf.has_overflowed && buf.has_no_memory);
+    assert_string_equal(buf.data, "some");
+    assert_false(buf_check(&buf, &err));
+    assert_int_equal(err.kind, ERR_TRANSIENT);
+    assert_string_equal(err.code, "out_of_memory");
+    buf_text(&whole, "a part: ");
+    buf_inherit(&whole, &buf);
+    err_clear(&err);
+    assert_false(buf_check(&whole, &err));
+    assert_string_equal(err.code, "out_of_memory");
+    buf_reset(&buf);
+    err_clear(&err);
+    assert_true(buf_check(&buf, &err));
+    buf_done(&buf);
+    buf_done(&whole);
+}
+
 static void test_buf_remembers_an_overflow_until_reset(void **state)
 {
     (void)state;
@@ -109,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_buf_grows_and_stays_terminated),
+        cmocka_unit_test(test_buf_tells_missing_memory_from_missing_room),
         cmocka_unit_test(test_buf_remembers_an_overflow_until_reset),
         cmocka_unit_test(test_buf_reserve_gives_room_to_write),
         cmocka_unit_test(test_buf_take_gives_the_bytes_away),

@@ -2,7 +2,8 @@
  *
  * A growable run of bytes with a maximum. Appending never fails at the call:
  * what does not fit (or finds no memory) marks the buffer as overflowed, later
- * appends do nothing, and buf_check() says so once, at the end.
+ * appends do nothing, and buf_check() says so once, at the end. Whoever makes
+ * something of the bytes looks first: the beginning of them looks like a whole.
  */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
@@ -21,6 +22,7 @@ struct buf {
     size_t capacity; /* Bytes allocated, 0 while data is the static empty text. */
     size_t size_max;
     bool has_overflowed;
+    bool has_no_memory; /* Overflowed because of that: the same may succeed later. */
 };
 
 /* An empty buffer that holds up to size_max bytes. Allocates nothing yet. */
@@ -45,6 +47,12 @@ void buf_json_string(struct buf *buf, const char *text, size_t size);
 char *buf_reserve(struct buf *buf, size_t size) MUST_CHECK;
 void buf_extend(struct buf *buf, size_t size);
 
+/* Marks the buffer as one that found no memory. */
+void buf_lose(struct buf *buf);
+
+/* part was to become a part of the buffer: what part lacks, the buffer lacks. */
+void buf_inherit(struct buf *buf, const struct buf *part);
+
 /* Cuts the buffer to its first size bytes. */
 void buf_truncate(struct buf *buf, size_t size);
 
@@ -54,7 +62,8 @@ void buf_consume(struct buf *buf, size_t size);
 /* Gives the bytes away (free() them) and leaves the buffer empty. *ret_size may be NULL. NULL without memory. */
 char *buf_take(struct buf *buf, size_t *ret_size) MUST_CHECK;
 
-/* False with a permanent error "too_large" when something did not fit. */
+/* False with a permanent error "too_large" when something did not fit, with a transient one, "out_of_memory", when it
+ * found no memory. */
 bool buf_check(const struct buf *buf, struct err *err) MUST_CHECK;
 
 #endif

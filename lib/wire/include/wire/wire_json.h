@@ -44,7 +44,8 @@ struct wire_iterator {
 
 /* Checks a whole text: RFC 8259, and refused besides: duplicate members, NUL (also escaped), bad UTF-8, lone
  * surrogates, a byte order mark, more than WIRE_DEPTH_MAX levels, integers beyond int64, numbers beyond double. On
- * success *ret_value is the text's one value. Permanent error "body_invalid" with the byte offset in its text. */
+ * success *ret_value is the text's one value. Permanent error "body_invalid" with the byte offset in its text;
+ * transient "out_of_memory". */
 bool wire_json_check(const void *text, size_t size, struct wire_value *ret_value, struct err *err) MUST_CHECK;
 
 /* The members of an object or the items of an array in their order. False at the end. *ret_name (a string, absent in an
@@ -61,6 +62,9 @@ struct wire_value wire_json_at(const struct wire_value *value, const char *path)
 
 /* The value as text: a string without quotes and escapes, everything else as it was written. */
 void wire_json_text(const struct wire_value *value, struct buf *out);
+
+/* How many bytes that is, for a string. */
+size_t wire_json_text_size(const struct wire_value *value);
 
 /* Whether value is a string of this text. */
 bool wire_json_is_text(const struct wire_value *value, const char *text);
