@@ -264,7 +264,8 @@ int cli_main(int argc, char *const *argv, FILE *out, FILE *errors)
     FILE *memory = open_memstream(&mistakes, &size);
     assert(memory != NULL);
     enum config_outcome outcome = config_load(&cli_program, argc, argv, &settings, words, out, memory);
-    fclose(memory);
+    bool is_told = !ferror(memory) && fclose(memory) == 0;
+    assert(is_told);
     int code = CLI_DONE;
     if (outcome == CONFIG_RUN) {
         code = run(&settings, words, out, errors);

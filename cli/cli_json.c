@@ -18,6 +18,7 @@ void cli_json_string(const char *text, FILE *out)
     struct buf buf;
     buf_init(&buf, STRING_SIZE_MAX);
     buf_json_string(&buf, text, strlen(text));
+    assert(!buf.has_overflowed); /* Half a string would still look like an answer. */
     fwrite(buf.data, 1, buf.size, out);
     buf_done(&buf);
 }

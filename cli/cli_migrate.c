@@ -132,7 +132,11 @@ bool cli_help(struct cli *cli, struct err *err)
         return err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for the help");
     }
     cli_help_write(memory, cli->arguments);
-    fclose(memory);
+    bool is_whole = !ferror(memory);
+    if (fclose(memory) != 0 || !is_whole) {
+        free(text);
+        return err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for the help");
+    }
     cli_doc_single(&cli->doc, "help", NULL, HELP_COLUMNS, 1);
     cli_doc_text(&cli->doc, text);
     free(text);
