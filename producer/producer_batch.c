@@ -459,6 +459,10 @@ struct producer_batch *producer_batch_new(const struct producer_batch_options *o
     }
     if (batch == NULL || batch->small == NULL || batch->large == NULL) {
         err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for the batchers");
+        if (batch != NULL) {
+            producer_queue_free(&batch->small);
+            producer_queue_free(&batch->large);
+        }
         free(batch);
         return NULL;
     }

@@ -16,6 +16,7 @@
 #define RETRY_MAX_MS 2000
 #define CHECK_AFTER_MS 1000
 #define PARTITIONS_EVERY_MS 60000
+#define PARTITIONS_RETRY_MS 1000
 #define CONNECT_TIMEOUT_MS 5000
 #define ANSWER_TIMEOUT_MS 15000
 
@@ -111,7 +112,9 @@ void producer_connection_keep_partitions(struct producer_connection *connection)
     struct err err = ERR_INIT;
     connection->partitions_at_ms = now_ms + PARTITIONS_EVERY_MS;
     if (!db_partition_make(connection->db, &made, &ids_ahead, &ids_a_day, &err)) {
-        log_warning("producer.partitions_failed", LOG_FIELDS(LOG_ERR(&err)), "%s; trying again in a minute", err.text);
+        /* Soon: until the first look has succeeded the producer is not ready. */
+        connection->partitions_at_ms = now_ms + PARTITIONS_RETRY_MS;
+        log_warning("producer.partitions_failed", LOG_FIELDS(LOG_ERR(&err)), "%s; trying again", err.text);
     } else if (ids_ahead < ids_a_day) {
         health_set_unready(connection->health, "partitions", "%lld ids are left, a day takes %lld",
                            (long long)ids_ahead, (long long)ids_a_day);
