@@ -275,5 +275,9 @@ int cli_main(int argc, char *const *argv, FILE *out, FILE *errors)
     }
     free(mistakes);
     bool is_written = fflush(out) == 0 && !ferror(out);
-    return code == CLI_DONE && !is_written ? CLI_FAILED : code;
+    if (!is_written && (code == CLI_DONE || code == CLI_UNWELL)) {
+        fputs("onceward: what was found could not be written\n", errors);
+        return CLI_FAILED;
+    }
+    return code;
 }

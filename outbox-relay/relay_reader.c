@@ -209,10 +209,11 @@ static void set_window(struct relay *relay, uint32_t group, bool was_empty)
 }
 
 /* Gives the events to their lanes. Takes the bite. */
-static bool distribute(struct relay *relay, const struct db_outbox_bite *outbox, struct err *err)
+static bool distribute(struct relay *relay, struct db_outbox_bite *outbox, struct err *err)
 {
     struct bite *own = calloc(1, sizeof *own);
     if (own == NULL) {
+        db_outbox_bite_done(outbox);
         return err_set(err, ERR_FATAL, "memory", "no memory for a bite");
     }
     own->bite = (struct relay_bite){.ref_count = 1, .free = bite_free};
