@@ -82,7 +82,7 @@ stimulus_of() { row_of "$1" | awk '$NF ~ /^(idle|refuse|cut|stop|rewind)$/ {prin
 
 start_load() {
     "$here/../load/run" --requests "$requests" --events $((4 * requests)) --clients 4 --keys 12 --writers 2 --topic "$system_topic" \
-        --corpus "$system_folder/corpus" --seed "$kills" --out "$1" >"$1.log" 2>&1 &
+        --corpus "$system_folder/corpus" --seed "$kills" --insist --out "$1" >"$1.log" 2>&1 &
     load_pid=$!
 }
 
