@@ -459,12 +459,15 @@ class Status(Command):
 
     def check_output(self, process, subject):
         try:
-            json.loads(process.output)
+            answer = json.loads(process.output)
         except ValueError:
             raise Finding(f"wrong answer: {process.output[-300:]!r}") from None
+        shape = {name: len(value) if isinstance(value, (list, dict)) else value for name, value in answer.items()}
+        if subject.setdefault("shape", shape) != shape:
+            raise Finding(f"wrong answer: {subject['shape']}, and without faults {shape}")
 
     def check(self, subject, has_failed):
-        """It changes nothing; the second answer was looked at."""
+        """It changes nothing; both answers were looked at."""
 
 
 class Sample(Command):

@@ -501,7 +501,7 @@ int fileno(FILE *file)
 FILE *fopen(const char *path, const char *mode)
 {
     REAL(fopen)
-    if (torture.state == NULL || !is_in(torture.own, CALLER) || mode[0] != 'r') {
+    if (torture.state == NULL || !is_in(torture.own, CALLER) || mode[0] != 'r' || strchr(mode, '+') != NULL) {
         return real_fopen(path, mode);
     }
     if (fails(ALLOC, "fopen", CALLER)) {
