@@ -58,8 +58,8 @@ static void test_tenants_no_setting_widens_the_view(void **state)
     static const char *const tries[] = {
         "SET onceward.tenant = 'two'",
         "SET row_security = on",
-        "SET search_path = onceward; CREATE TEMP TABLE tenant_readers (role name, tenant text);"
-        "INSERT INTO tenant_readers VALUES (current_user, 'two')",
+        ("SET search_path = onceward; CREATE TEMP TABLE tenant_readers (role name, tenant text);"
+         "INSERT INTO tenant_readers VALUES (current_user, 'two')"),
         "SET ROLE onceward_reader",
     };
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
