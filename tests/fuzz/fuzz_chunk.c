@@ -6,6 +6,7 @@
  * Input: the first byte is the size of the pieces, the rest is the body as sent.
  */
 #include <assert.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,26 @@ static enum http_chunk_step run(const struct fuzz_input *input, size_t piece, st
     }
     *ret_taken = (size_t)(at - input->at);
     return step;
+}
+
+/* Reads what was accepted by the letter of RFC 9112, 7.1: a size, its data and CR LF, the last one of size 0. */
+static void check_framing(const struct fuzz_input *input, size_t size, const struct buf *body)
+{
+    const char *at = input->at;
+    const char *end = input->at + size;
+    size_t body_size = 0;
+    unsigned long chunk_size = 0;
+    do {
+        const char *line_end = memmem(at, (size_t)(end - at), "\r\n", 2);
+        assert(line_end != NULL && isxdigit((unsigned char)*at));
+        chunk_size = strtoul(at, NULL, 16);
+        at = line_end + 2;
+        assert(chunk_size + 2 <= (size_t)(end - at) && chunk_size <= body->size - body_size);
+        assert(memcmp(at, body->data + body_size, chunk_size) == 0 && memcmp(at + chunk_size, "\r\n", 2) == 0);
+        body_size += chunk_size;
+        at += chunk_size + 2;
+    } while (chunk_size > 0);
+    assert(at == end && body_size == body->size);
 }
 
 static int on_body(llhttp_t *parser, const char *at, size_t size)
@@ -85,6 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(step == step_in_pieces && taken == taken_in_pieces);
     assert(whole.size == pieces.size && memcmp(whole.data, pieces.data, whole.size) == 0);
     if (step == HTTP_CHUNK_STEP_DONE) {
+        check_framing(&input, taken, &whole);
         check_llhttp(&input, taken, &whole);
     }
     buf_done(&whole);

@@ -40,10 +40,16 @@ static void check_string(const struct wire_value *value)
     buf_done(&again);
 }
 
+/* The canonical form is the same number, and an integer is what it says. */
 static void check_number(const struct wire_value *value)
 {
     char text[24];
     int64_t number;
+    struct buf canonical;
+    buf_init(&canonical, CANONICAL_SIZE_MAX);
+    wire_canonical_append(value, &canonical);
+    assert(strtod(canonical.data, NULL) == strtod(value->text, NULL));
+    buf_done(&canonical);
     if (wire_json_int64(value, &number)) {
         text_format(text, sizeof text, "%lld", (long long)number);
         assert((strlen(text) == value->size && memcmp(text, value->text, value->size) == 0) || number == 0);
