@@ -23,6 +23,10 @@ static bool run(const struct producer_settings *settings, struct err *err)
              LOG_FIELDS(LOG_TEXT("host", settings->listen.host), LOG_INT("port", producer_port(producer)),
                         LOG_TEXT("tenant", settings->tenant)),
              "version %s", ONCEWARD_VERSION);
+    if (settings->is_development) {
+        log_warning("producer.development", LOG_FIELDS(LOG_TEXT("tenant", settings->tenant)),
+                    "calls without a token are taken; that is for trying things out");
+    }
     while (!stop_wait_ms(INT64_C(3600) * 1000)) {
     }
     log_info("producer.stopping", LOG_NO_FIELDS, "finishing what has begun");

@@ -13,6 +13,7 @@
 #include "http/health.h"
 #include "http/http_server.h"
 #include "http/metrics.h"
+#include "producer_auth.h"
 #include "producer_routes.h"
 
 #define DRAIN_MS 20000
@@ -35,11 +36,12 @@ static bool open_server(struct producer *producer, struct err *err)
     size_t route_count = 0;
     struct http_options options = {
         .listen = listen,
-        .routes = producer_routes(settings, &route_count),
         .context = producer,
         .limits = http_limits_default,
         .metrics = producer->metrics,
     };
+    const struct http_route *routes = producer_routes(settings, &route_count);
+    options.routes = producer_auth_routes(producer->auth, routes, route_count);
     options.route_count = route_count;
     options.limits.connection_count_max = (size_t)settings->connection_count_max;
     options.limits.bodies_size_max = settings->bodies_bytes_max;
@@ -66,6 +68,10 @@ static bool open_parts(struct producer *producer, struct err *err)
         return false;
     }
     producer->hint = producer_hint_new(&producer->settings->relay_hints);
+    producer->auth = producer_auth_new(producer->settings, producer->metrics, err);
+    if (producer->auth == NULL) {
+        return false;
+    }
     if (producer->hint == NULL) {
         return err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for the producer");
     }
@@ -118,6 +124,7 @@ void producer_close(struct producer **producerp)
     producer_reader_free(&producer->reader);
     producer_batch_free(&producer->batch);
     http_server_free(&producer->server);
+    producer_auth_free(&producer->auth);
     producer_hint_free(&producer->hint);
     health_free(&producer->health);
     metrics_free(&producer->metrics);

@@ -13,6 +13,7 @@
 
 struct health;
 struct http_server;
+struct producer_auth;
 struct metrics;
 
 struct producer {
@@ -23,6 +24,7 @@ struct producer {
     struct producer_hint *hint;
     struct producer_batch *batch;
     struct producer_reader *reader;
+    struct producer_auth *auth;
     struct http_server *server;
 };
 

@@ -57,7 +57,7 @@ static bool run_get(struct producer_read *read, struct db *db, enum producer_rea
 {
     struct db_document *document = NULL;
     *ret_outcome = PRODUCER_READ_DONE;
-    if (!db_document_get(db, read->settings->tenant, &read->id, read->text, &document, err)) {
+    if (!db_document_get(db, read->tenant, &read->id, read->text, &document, err)) {
         return false;
     }
     if (document == NULL) {

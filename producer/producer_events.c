@@ -131,8 +131,8 @@ static bool run_list(struct producer_read *read, struct db *db, enum producer_re
 {
     struct db_event_page *page = NULL;
     *ret_outcome = PRODUCER_READ_DONE;
-    if (!db_event_query_list(db, read->settings->tenant, (enum db_event_status)read->filter, read->before, read->limit,
-                             &page, err)) {
+    if (!db_event_query_list(db, read->tenant, (enum db_event_status)read->filter, read->before, read->limit, &page,
+                             err)) {
         return false;
     }
     struct buf buf;
@@ -191,7 +191,7 @@ static bool run_get(struct producer_read *read, struct db *db, enum producer_rea
     struct db_event_page *page = NULL;
     struct db_delivery_page *deliveries = NULL;
     *ret_outcome = PRODUCER_READ_DONE;
-    if (!db_event_query_get(db, read->settings->tenant, &read->id, &page, &deliveries, err)) {
+    if (!db_event_query_get(db, read->tenant, &read->id, &page, &deliveries, err)) {
         return false;
     }
     if (db_event_page_count(page) == 0) {
@@ -290,7 +290,7 @@ static bool run_deliveries(struct producer_read *read, struct db *db, enum produ
     struct db_delivery_page *page = NULL;
     *ret_outcome = PRODUCER_READ_DONE;
     const struct db_delivery_filter filter = {
-        .tenant = read->settings->tenant,
+        .tenant = read->tenant,
         .consumer = read->text[0] == '\0' ? NULL : read->text,
         .status = read->filter < 0 ? NULL : delivery_statuses[read->filter],
         .after = read->has_cursor ? &read->delivery_cursor : NULL,

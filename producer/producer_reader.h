@@ -43,6 +43,8 @@ struct producer_read {
     const struct producer_settings *settings;
     const char *public_url;
     struct producer_hint *hint;
+    const char *tenant; /* Whose call this is. Borrowed from producer_auth. */
+    void *context;      /* The producer, for a call that goes on elsewhere. */
     struct uuid id;
     char text[PRODUCER_TEXT_SIZE];
     int filter; /* A status, as an index into its route's table. */

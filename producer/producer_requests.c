@@ -59,7 +59,7 @@ static bool run_get(struct producer_read *read, struct db *db, enum producer_rea
 {
     struct db_request_page *page = NULL;
     *ret_outcome = PRODUCER_READ_DONE;
-    if (!db_request_get(db, read->settings->tenant, &read->id, &page, err)) {
+    if (!db_request_get(db, read->tenant, &read->id, &page, err)) {
         return false;
     }
     if (db_request_page_count(page) == 0) {
@@ -156,7 +156,7 @@ static bool run_list(struct producer_read *read, struct db *db, enum producer_re
 {
     struct db_request_page *page = NULL;
     *ret_outcome = PRODUCER_READ_DONE;
-    if (!db_request_list(db, read->settings->tenant, (enum db_request_status)read->filter,
+    if (!db_request_list(db, read->tenant, (enum db_request_status)read->filter,
                          read->has_cursor ? &read->request_cursor : NULL, read->limit, &page, err)) {
         return false;
     }

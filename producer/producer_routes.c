@@ -4,6 +4,7 @@
  */
 #include "producer_routes.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -13,6 +14,7 @@
 #include "http/http_query.h"
 #include "http/http_server.h"
 #include "producer.h"
+#include "producer_auth.h"
 #include "producer_openapi.h"
 #include "producer_problem.h"
 #include "wire/wire_write.h"
@@ -130,7 +132,8 @@ static void handle_root(void *context, struct http_exchange *exchange)
 struct producer_item *producer_routes_item(struct producer *producer, struct http_exchange *exchange,
                                            enum producer_item_kind kind)
 {
-    struct producer_item *item = producer_item_new(exchange, kind, producer->settings->tenant);
+    assert(producer != NULL);
+    struct producer_item *item = producer_item_new(exchange, kind, producer_auth_tenant(exchange));
     if (item == NULL) {
         http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
     }
@@ -143,7 +146,9 @@ struct producer_read *producer_routes_read(struct producer *producer, struct htt
     struct producer_read *read = producer_read_new(producer->reader, exchange, run);
     if (read == NULL) {
         http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
+        return NULL;
     }
+    read->tenant = producer_auth_tenant(exchange);
     return read;
 }
 

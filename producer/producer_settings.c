@@ -4,6 +4,7 @@
  */
 #include "producer_settings.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -109,7 +110,21 @@ static const struct config_setting settings[] = {
      .min = 1,
      .max = IDENTITY_TENANT_SIZE_MAX,
      .section = "Service",
-     .doc = "Whose requests these are."},
+     .doc = "Whose calls those without a token are, where development is on."},
+    {.name = "development",
+     .type = CONFIG_BOOL,
+     AT(is_development),
+     .preset = "off",
+     .section = "Service",
+     .doc = "Takes calls without a token, with every scope. Only where listen is a loopback address."},
+    {.name = "token_cache_ms",
+     .type = CONFIG_INT,
+     AT(token_cache_ms),
+     .preset = "5000",
+     .min = 0,
+     .max = 60000,
+     .section = "Service",
+     .doc = "How long a token that was looked up is believed. A revoked one ends at most so much later."},
     {.name = "data_bytes_max",
      .type = CONFIG_SIZE,
      AT(data_bytes_max),
@@ -152,6 +167,14 @@ static const struct config_setting settings[] = {
      .doc = "The body of POST /submissions, with its documents in base64."},
 };
 
+static bool is_loopback(const char *host)
+{
+    struct in_addr four;
+    struct in6_addr six;
+    return (inet_pton(AF_INET, host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127) ||
+           (inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six));
+}
+
 static void check(const void *target, struct config_report *report)
 {
     const struct producer_settings *given = target;
@@ -163,6 +186,10 @@ static void check(const void *target, struct config_report *report)
         if (!config_address_from_text(given->relay_hints.items[i], &address)) {
             config_mistake(report, "relay_hints", "\"%s\" is not host:port", given->relay_hints.items[i]);
         }
+    }
+    if (given->is_development && !is_loopback(given->listen.host)) {
+        config_mistake(report, "development", "calls without a token are taken on a loopback address only, not on %s",
+                       given->listen.host);
     }
     const char *url = given->public_url;
     if (url != NULL && !text_has_prefix(url, "http://") && !text_has_prefix(url, "https://")) {

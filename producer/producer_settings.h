@@ -18,6 +18,8 @@ struct producer_settings {
     struct config_address listen;
     const char *public_url; /* NULL: made from listen. */
     const char *tenant;
+    bool is_development;
+    int64_t token_cache_ms;
     struct config_list relay_hints;
     int log_level;
     int64_t batchers;

@@ -114,6 +114,22 @@ const struct http_request *http_exchange_request(const struct http_exchange *exc
     return &exchange->request;
 }
 
+size_t http_exchange_route(const struct http_exchange *exchange)
+{
+    assert(exchange->route != HTTP_ROUTE_NONE);
+    return exchange->route;
+}
+
+void http_exchange_set_note(struct http_exchange *exchange, const void *note)
+{
+    exchange->note = note;
+}
+
+const void *http_exchange_note(const struct http_exchange *exchange)
+{
+    return exchange->note;
+}
+
 const char *http_request_header(const struct http_request *request, const char *name, size_t *ret_count)
 {
     const char *value = NULL;

@@ -93,6 +93,7 @@ struct http_exchange {
     struct http_conn *conn; /* Loop thread only. NULL once the client has gone. */
     size_t route;           /* Index, or HTTP_ROUTE_NONE. */
     uint64_t started_ns;
+    const void *note; /* The handlers'. */
     struct http_request request;
     struct http_head head;
     char *head_bytes;

@@ -219,7 +219,7 @@ class Program:
 def start_producer(database, **settings):
     services = database.services
     return Program(services, "producer", database=database.conninfo("onceward_producer"),
-                   relay_hints=f"127.0.0.1:{services.ports[6]}", **settings)
+                   development="on", relay_hints=f"127.0.0.1:{services.ports[6]}", **settings)
 
 
 def start_relay(database, **settings):

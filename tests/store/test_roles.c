@@ -95,6 +95,12 @@ static const struct role_case cases[] = {
      "SELECT * FROM onceward.documents; SELECT * FROM onceward.audit; SELECT * FROM onceward.schema_migrations;"
      "SELECT pg_sequence_last_value('onceward.outbox_id_seq')",
      ALLOWED},
+    {"operator makes and revokes a token", OPERATOR,
+     "INSERT INTO onceward.tokens (tenant, name, slot, token_hash, scopes) VALUES ('t', 'n', 1, sha256(''), '{read}');"
+     "UPDATE onceward.tokens SET revoked_at = now(); SELECT tenant, name, scopes FROM onceward.tokens",
+     ALLOWED},
+    {"producer looks a token up", PRODUCER,
+     "SELECT tenant, scopes FROM onceward.tokens WHERE token_hash = sha256('') AND revoked_at IS NULL", ALLOWED},
     {"publisher publishes", PUBLISHER, "SELECT onceward.publish('known', 'k', 'x', '{}')", ALLOWED},
     {"publisher makes an id to keep", PUBLISHER, "SELECT onceward.uuid_v7()", ALLOWED},
 
@@ -140,7 +146,20 @@ static const struct role_case cases[] = {
     {"operator changes an inbox", OPERATOR, "DELETE FROM onceward.inbox", DENIED},
     {"operator changes a deferred event", OPERATOR, "UPDATE onceward.deferred SET value = ''", DENIED},
 
+    {"operator gives a token another tenant", OPERATOR, "UPDATE onceward.tokens SET tenant = 'u'", DENIED},
+    {"operator gives a token another scope", OPERATOR, "UPDATE onceward.tokens SET scopes = '{admin}'", DENIED},
+    {"operator deletes a token", OPERATOR, "DELETE FROM onceward.tokens", DENIED},
+    {"operator reads a token's hash", OPERATOR, "SELECT token_hash FROM onceward.tokens", DENIED},
+    {"operator lets a role read a tenant", OPERATOR, "INSERT INTO onceward.tenant_readers VALUES ('r', 't')", DENIED},
+
     /* What is another program's. */
+    {"producer makes a token", PRODUCER,
+     "INSERT INTO onceward.tokens (tenant, name, slot, token_hash, scopes) VALUES ('t', 'n', 1, sha256(''), '{read}')",
+     DENIED},
+    {"producer keeps a token alive", PRODUCER, "UPDATE onceward.tokens SET revoked_at = NULL", DENIED},
+    {"relay reads tokens", RELAY, "SELECT tenant FROM onceward.tokens", DENIED},
+    {"consumer reads tokens", CONSUMER, "SELECT tenant FROM onceward.tokens", DENIED},
+    {"publisher reads tokens", PUBLISHER, "SELECT tenant FROM onceward.tokens", DENIED},
     {"producer takes a lane", PRODUCER, "UPDATE onceward.lanes SET owner = 'p'", DENIED},
     {"producer writes a lane's log", PRODUCER,
      "INSERT INTO onceward.lane_progress " PROGRESS_COLUMNS " VALUES (" PROGRESS_ROW ")", DENIED},

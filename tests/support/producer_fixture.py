@@ -97,7 +97,8 @@ class Producer:
 
     def __init__(self, bin_dir, database, wait=True, failpoints="", **settings):
         self.port = free_port()
-        flags = {"database": database, "listen": f"127.0.0.1:{self.port}", "relay_hints": "127.0.0.1:9"}
+        flags = {"database": database, "listen": f"127.0.0.1:{self.port}", "relay_hints": "127.0.0.1:9",
+                 "development": "on"}
         flags.update(settings)
         arguments = [f"{bin_dir}/onceward-producer"]
         arguments += [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]

@@ -57,6 +57,7 @@ system_name_commands() {
     system_commands=(
         [producer]="database = $(system_conninfo onceward_producer)
 listen = 127.0.0.1:${ports[0]}
+development = on
 relay_hints = 127.0.0.1:${ports[3]}"
         [relay]="database = $(system_conninfo onceward_relay)
 kafka = ${system_relay_kafka:-$ONCEWARD_KAFKA}

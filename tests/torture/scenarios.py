@@ -193,7 +193,7 @@ class Producer(Service):
     def start(self, subject, library, fault):
         subject["port"] = free_port()
         return self.start_with("onceward-producer", library, fault, database=conninfo(self.world.name, "onceward_producer"),
-                               listen=f"127.0.0.1:{subject['port']}", relay_hints="127.0.0.1:9")
+                               listen=f"127.0.0.1:{subject['port']}", development="on", relay_hints="127.0.0.1:9")
 
     def work(self, process, subject):
         caller = Caller(process, subject["port"])

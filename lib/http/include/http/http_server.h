@@ -87,6 +87,13 @@ void http_server_free(struct http_server **serverp);
 /* What the client sent. Lives until http_respond(). */
 const struct http_request *http_exchange_request(const struct http_exchange *exchange);
 
+/* The route that was found: an index into the table that the server was given. */
+size_t http_exchange_route(const struct http_exchange *exchange);
+
+/* A pointer of the handlers' own that stays with the exchange: who calls, for one. NULL until it is set. */
+void http_exchange_set_note(struct http_exchange *exchange, const void *note);
+const void *http_exchange_note(const struct http_exchange *exchange);
+
 /* The value of a header (name in lower case), NULL when it is absent. *ret_count (may be NULL): how often it came. */
 const char *http_request_header(const struct http_request *request, const char *name, size_t *ret_count);
 

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the header to a tenant. Tokens are compared by their SHA-256 alone, so
+ * that no comparison tells anything about a token. What is not known is looked
+ * up over the readers' connections; the loop never waits. The invariant: a
+ * handler of a tenant's route runs with a tenant, or it does not run.
+ */
+#include "producer_auth.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "db/db_token.h"
+#include "digest/sha256.h"
+#include "domain/scope.h"
+#include "http/http_problem.h"
+#include "http/http_server.h"
+#include "http/metrics.h"
+#include "producer.h"
+#include "producer_problem.h"
+#include "producer_tokens.h"
+
+#define TOKEN_SIZE_MAX 512
+#define ANYBODY 0U
+
+/* What a route needs: one of these scopes. */
+struct route_scope {
+    const char *method;
+    const char *pattern;
+    unsigned scopes;
+};
+
+static const struct route_scope route_scopes[] = {
+    {"GET", "/", ANYBODY},
+    {"GET", "/livez", ANYBODY},
+    {"GET", "/readyz", ANYBODY},
+    {"GET", "/metrics", ANYBODY},
+    {"GET", "/openapi.yaml", ANYBODY},
+    {"POST", "/requests", SCOPE_SUBMIT},
+    {"GET", "/requests", SCOPE_READ},
+    {"PUT", "/requests/{id}", SCOPE_SUBMIT},
+    {"GET", "/requests/{id}", SCOPE_READ},
+    {"POST", "/requests/{id}/documents", SCOPE_SUBMIT},
+    {"GET", "/requests/{id}/documents/{document_id}", SCOPE_READ},
+    {"POST", "/requests/{id}/submit", SCOPE_SUBMIT},
+    {"POST", "/submissions", SCOPE_SUBMIT},
+    {"GET", "/idempotency-keys/{key}", SCOPE_SUBMIT | SCOPE_READ},
+    {"POST", "/events/run", SCOPE_READ | SCOPE_OPERATE},
+    {"GET", "/events", SCOPE_READ | SCOPE_OPERATE},
+    {"GET", "/events/{event_id}", SCOPE_READ | SCOPE_OPERATE},
+    {"GET", "/deliveries", SCOPE_READ | SCOPE_OPERATE},
+};
+
+struct producer_auth {
+    const struct producer_settings *settings;
+    struct producer_tokens *tokens;
+    struct metric *lookups;
+    struct metric *refusals;
+    const struct http_route *routes; /* As they were given. */
+    struct http_route *guarded;
+    unsigned *scopes; /* By route. */
+    size_t count;
+};
+
+struct producer_auth *producer_auth_new(const struct producer_settings *settings, struct metrics *metrics,
+                                        struct err *err)
+{
+    struct producer_auth *auth = calloc(1, sizeof *auth);
+    if (auth != NULL) {
+        auth->settings = settings;
+        auth->tokens = producer_tokens_new(settings->token_cache_ms);
+        auth->lookups = metrics_counter(metrics, "onceward_producer_token_lookups_total",
+                                        "Tokens that the database was asked for", NULL);
+        auth->refusals = metrics_counter(metrics, "onceward_producer_calls_refused_total",
+                                         "Calls without a valid token or scope", NULL);
+    }
+    if (auth == NULL || auth->tokens == NULL) {
+        free(auth);
+        err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for tokens");
+        return NULL;
+    }
+    return auth;
+}
+
+void producer_auth_free(struct producer_auth **authp)
+{
+    struct producer_auth *auth = *authp;
+    *authp = NULL;
+    if (auth != NULL) {
+        producer_tokens_free(&auth->tokens);
+        free(auth->guarded);
+        free(auth->scopes);
+        free(auth);
+    }
+}
+
+const char *producer_auth_tenant(const struct http_exchange *exchange)
+{
+    const char *tenant = http_exchange_note(exchange);
+    assert(tenant != NULL);
+    return tenant;
+}
+
+/* ---- Refusing ---------------------------------------------------------------------------------------------------- */
+
+static void refuse_token(struct producer_auth *auth, struct http_exchange *exchange, const char *code)
+{
+    bool is_missing = strcmp(code, "token_missing") == 0;
+    const struct http_header header = {"WWW-Authenticate", is_missing
+                                                               ? "Bearer realm=\"onceward\""
+                                                               : "Bearer realm=\"onceward\", error=\"invalid_token\""};
+    metric_add(auth->refusals, 1);
+    http_respond_problem(exchange, producer_problem(code), &header, "%s",
+                         is_missing ? "send the header Authorization: Bearer TOKEN"
+                                    : "the token is not known, was revoked or has expired");
+}
+
+static void refuse_scope(struct producer_auth *auth, struct http_exchange *exchange, unsigned wanted)
+{
+    char names[SCOPE_TEXT_SIZE];
+    char value[SCOPE_TEXT_SIZE + 80];
+    scope_to_text(wanted, " ", names);
+    bool is_whole = text_format(value, sizeof value,
+                                "Bearer realm=\"onceward\", error=\"insufficient_scope\", scope=\"%s\"", names);
+    assert(is_whole);
+    const struct http_header header = {"WWW-Authenticate", value};
+    scope_to_text(wanted, "/", names);
+    metric_add(auth->refusals, 1);
+    http_respond_problem(exchange, producer_problem("scope_missing"), &header, "the call needs the scope %s", names);
+}
+
+/* ---- Admitting --------------------------------------------------------------------------------------------------- */
+
+static void admit(struct producer *producer, struct http_exchange *exchange, const struct producer_caller *caller)
+{
+    struct producer_auth *auth = producer->auth;
+    size_t route = http_exchange_route(exchange);
+    if (!scope_allows(caller->scopes, auth->scopes[route])) {
+        refuse_scope(auth, exchange, auth->scopes[route]);
+        return;
+    }
+    http_exchange_set_note(exchange, caller->tenant);
+    auth->routes[route].handle(producer, exchange);
+}
+
+/* On a reader's thread, over its connection; so is what of the handler comes before it hands the call on. */
+static bool look_up(struct producer_read *read, struct db *db, enum producer_read_outcome *ret_outcome, struct err *err)
+{
+    struct producer *producer = read->context;
+    struct db_token_owner owner;
+    struct producer_caller caller;
+    bool is_found = false;
+    const unsigned char *hash = (const unsigned char *)read->text;
+    int64_t asked_ms = clock_monotonic_ms();
+    *ret_outcome = PRODUCER_READ_DONE;
+    metric_add(producer->auth->lookups, 1);
+    if (!db_token_find(db, hash, &owner, &is_found, err)) {
+        return false;
+    }
+    if (!producer_tokens_learn(producer->auth->tokens, hash, is_found ? &owner : NULL, asked_ms, &caller)) {
+        return err_set(err, ERR_TRANSIENT, "too_busy", "no memory for the call");
+    }
+    if (is_found) {
+        admit(producer, read->exchange, &caller);
+    } else {
+        refuse_token(producer->auth, read->exchange, "token_invalid");
+    }
+    return true;
+}
+
+static void ask_database(struct producer *producer, struct http_exchange *exchange, const unsigned char *hash)
+{
+    struct producer_read *read = producer_read_new(producer->reader, exchange, look_up);
+    if (read == NULL) {
+        http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
+        return;
+    }
+    memcpy(read->text, hash, DB_TOKEN_HASH_SIZE);
+    read->context = producer;
+    producer_reader_put(producer->reader, read);
+}
+
+enum bearer { BEARER_ABSENT, BEARER_WRONG, BEARER_GIVEN };
+
+/* "Bearer" and a token (RFC 6750), once. */
+static enum bearer read_bearer(const struct http_request *request, unsigned char ret_hash[SHA256_SIZE])
+{
+    static const char scheme[] = "Bearer ";
+    size_t count = 0;
+    const char *value = http_request_header(request, "authorization", &count);
+    if (value == NULL) {
+        return BEARER_ABSENT;
+    }
+    if (count != 1 || strncasecmp(value, scheme, sizeof scheme - 1) != 0) {
+        return BEARER_WRONG;
+    }
+    const char *token = value + sizeof scheme - 1;
+    token += strspn(token, " ");
+    size_t size = strlen(token);
+    if (size == 0 || size > TOKEN_SIZE_MAX || strchr(token, ' ') != NULL) {
+        return BEARER_WRONG;
+    }
+    sha256(token, size, ret_hash);
+    return BEARER_GIVEN;
+}
+
+static void guard(void *context, struct http_exchange *exchange)
+{
+    struct producer *producer = context;
+    struct producer_auth *auth = producer->auth;
+    unsigned char hash[SHA256_SIZE];
+    struct producer_caller caller = {.tenant = auth->settings->tenant, .scopes = SCOPE_ADMIN};
+    enum bearer bearer = read_bearer(http_exchange_request(exchange), hash);
+    if (bearer == BEARER_ABSENT && auth->settings->is_development) {
+        admit(producer, exchange, &caller);
+        return;
+    }
+    if (bearer != BEARER_GIVEN) {
+        refuse_token(auth, exchange, bearer == BEARER_ABSENT ? "token_missing" : "token_invalid");
+        return;
+    }
+    switch (producer_tokens_find(auth->tokens, hash, clock_monotonic_ms(), &caller)) {
+    case PRODUCER_TOKENS_GOOD: admit(producer, exchange, &caller); return;
+    case PRODUCER_TOKENS_BAD: refuse_token(auth, exchange, "token_invalid"); return;
+    case PRODUCER_TOKENS_ASK: ask_database(producer, exchange, hash); return;
+    }
+}
+
+/* ---- Routes ------------------------------------------------------------------------------------------------------ */
+
+static unsigned scopes_of(const struct http_route *route)
+{
+    for (size_t i = 0; i < sizeof route_scopes / sizeof *route_scopes; i++) {
+        if (strcmp(route_scopes[i].method, route->method) == 0 &&
+            strcmp(route_scopes[i].pattern, route->pattern) == 0) {
+            return route_scopes[i].scopes;
+        }
+    }
+    assert(!"a route without a row in the table of scopes");
+    return SCOPE_ADMIN;
+}
+
+const struct http_route *producer_auth_routes(struct producer_auth *auth, const struct http_route *routes, size_t count)
+{
+    auth->routes = routes;
+    auth->count = count;
+    auth->guarded = calloc(count, sizeof *auth->guarded);
+    auth->scopes = calloc(count, sizeof *auth->scopes);
+    assert(auth->guarded != NULL && auth->scopes != NULL);
+    for (size_t i = 0; i < count; i++) {
+        auth->guarded[i] = routes[i];
+        auth->scopes[i] = scopes_of(&routes[i]);
+        if (auth->scopes[i] != ANYBODY) {
+            auth->guarded[i].handle = guard;
+        }
+    }
+    return auth->guarded;
+}
