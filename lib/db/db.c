@@ -290,11 +290,26 @@ static int or_default(int value, int fallback)
     return value > 0 ? value : fallback;
 }
 
+/* libpq quotes what it cannot read, which may be the password or a part of it: everything between the first and the
+ * last quotation mark is left out. */
+static void quotes_cut(char *message)
+{
+    char *first = message == NULL ? NULL : strchr(message, '"');
+    char *last = first == NULL ? NULL : strrchr(message, '"');
+    if (first != NULL && last > first + 3) {
+        memcpy(first + 1, "...", 3);
+        memmove(first + 4, last, strlen(last) + 1);
+    } else if (first != NULL) {
+        *first = '\0';
+    }
+}
+
 static bool conninfo_check(const char *conninfo, struct err *err)
 {
     char *message = NULL;
     PQconninfoOption *options = PQconninfoParse(conninfo, &message);
     if (options == NULL) {
+        quotes_cut(message);
         (void)err_set(err, ERR_FATAL, "conninfo_invalid", "setting database: %s",
                       message == NULL ? "cannot be parsed" : message);
         PQfreemem(message);

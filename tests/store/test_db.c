@@ -405,6 +405,11 @@ static void test_db_open_names_what_is_wrong(void **state)
         {"host=127.0.0.1 port=1", ERR_TRANSIENT, "connect_failed"},
         {"hots=127.0.0.1", ERR_FATAL, "conninfo_invalid"},
         {"postgresql://[::1", ERR_FATAL, "conninfo_invalid"},
+        /* What libpq quotes of these is the password. */
+        {"host=127.0.0.1 password=a secret", ERR_FATAL, "conninfo_invalid"},
+        {"postgresql://u:secret%zz@127.0.0.1/d", ERR_FATAL, "conninfo_invalid"},
+        {"postgresql://u:secret@[::1/d", ERR_FATAL, "conninfo_invalid"},
+        {"host=127.0.0.1 password=a se=cret", ERR_FATAL, "conninfo_invalid"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         struct db_settings settings = DB_SETTINGS_INIT;
@@ -413,6 +418,8 @@ static void test_db_open_names_what_is_wrong(void **state)
         assert_null(db_open(&settings, &err));
         assert_int_equal(err.kind, CASES[i].kind);
         assert_string_equal(err.code, CASES[i].code);
+        assert_null(strstr(err.text, "secret"));
+        assert_null(strstr(err.text, "\"se\""));
     }
 }
 
