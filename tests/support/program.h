@@ -13,6 +13,13 @@ struct program;
 
 #define PROGRAM_RUNS (-1000)
 
+/* Whether the programs of this build know failpoints; those of a release refuse them. */
+#ifdef ONCEWARD_FAILPOINTS
+#define PROGRAM_HAS_FAILPOINTS true
+#else
+#define PROGRAM_HAS_FAILPOINTS false
+#endif
+
 /* Starts bin/NAME with these arguments (ended by NULL) and ONCEWARD_FAILPOINTS (or NULL). What it writes goes to a
  * file. Ends the test process if it cannot. */
 struct program *program_start(const char *name, const char *const *arguments, const char *failpoints);
