@@ -50,7 +50,7 @@ consumer.after_sink_before_commit   3 1 7
 consumer.after_commit               4 1 7
 consumer.after_commit_before_hint   5 1 9
 '
-patience_s=40 # Until a point is reached.
+patience_s=90 # Until a point is reached, also on a busy machine.
 requests=8
 settle_s=30
 is_long=off
