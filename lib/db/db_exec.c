@@ -217,6 +217,13 @@ static bool check_result(const struct db_statement *statement, const PGresult *r
     return true;
 }
 
+/* An error that no server wrote: libpq had no memory for the answer. What the server did, and which statements it has
+ * prepared, is then not known here, so the connection is of no more use. */
+static bool is_own_error(const PGresult *result)
+{
+    return PQresultStatus(result) == PGRES_FATAL_ERROR && PQresultErrorField(result, PG_DIAG_SQLSTATE) == NULL;
+}
+
 /* Reads one command's result and the NULL after it. False only when the connection is lost; what the server says
  * of the command goes to err, first error first. */
 static bool receive_one(struct db *db, const struct flush *flush, const struct db_statement *shape,
@@ -237,7 +244,7 @@ static bool receive_one(struct db *db, const struct flush *flush, const struct d
     } else if (status != PGRES_COMMAND_OK) {
         (void)db_error_set(err, NULL, result);
     }
-    if (PQstatus(db->conn) != CONNECTION_OK) {
+    if (PQstatus(db->conn) != CONNECTION_OK || is_own_error(result)) {
         return lost(db, err);
     }
     DB_RESULT(end);
