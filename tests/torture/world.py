@@ -23,9 +23,15 @@ def conninfo(database, user=None):
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """Free for TCP and for UDP."""
+    while True:
+        with socket.socket() as listener, socket.socket(type=socket.SOCK_DGRAM) as receiver:
+            listener.bind(("127.0.0.1", 0))
+            try:
+                receiver.bind(listener.getsockname())
+                return listener.getsockname()[1]
+            except OSError:
+                continue
 
 
 class SqlError(Exception):
