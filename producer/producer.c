@@ -37,6 +37,7 @@ static bool open_server(struct producer *producer, struct err *err)
     struct http_options options = {
         .listen = listen,
         .context = producer,
+        .wants_body = producer_auth_wants_body,
         .limits = http_limits_default,
         .metrics = producer->metrics,
     };

@@ -208,24 +208,56 @@ static enum bearer read_bearer(const struct http_request *request, unsigned char
     return BEARER_GIVEN;
 }
 
-static void guard(void *context, struct http_exchange *exchange)
+typedef enum producer_tokens_answer find_token(struct producer_tokens *tokens, const unsigned char *hash,
+                                               int64_t now_ms, struct producer_caller *ret_caller);
+
+/* What can be said at once. ASK: the token has to be looked up. GOOD: *ret_caller may make this call, as far as its
+ * token goes; BAD: refused, and answered. */
+static enum producer_tokens_answer judge(struct producer *producer, struct http_exchange *exchange, find_token *find,
+                                         unsigned char ret_hash[SHA256_SIZE], struct producer_caller *ret_caller)
 {
-    struct producer *producer = context;
     struct producer_auth *auth = producer->auth;
-    unsigned char hash[SHA256_SIZE];
-    struct producer_caller caller = {.tenant = auth->settings->tenant, .scopes = SCOPE_ADMIN};
-    enum bearer bearer = read_bearer(http_exchange_request(exchange), hash);
+    enum bearer bearer = read_bearer(http_exchange_request(exchange), ret_hash);
+    *ret_caller = (struct producer_caller){.tenant = auth->settings->tenant, .scopes = SCOPE_ADMIN};
     if (bearer == BEARER_ABSENT && auth->settings->is_development) {
-        admit(producer, exchange, &caller);
-        return;
+        return PRODUCER_TOKENS_GOOD;
     }
     if (bearer != BEARER_GIVEN) {
         refuse_token(auth, exchange, bearer == BEARER_ABSENT ? "token_missing" : "token_invalid");
-        return;
+        return PRODUCER_TOKENS_BAD;
     }
-    switch (producer_tokens_find(auth->tokens, hash, clock_monotonic_ms(), &caller)) {
+    enum producer_tokens_answer answer = find(auth->tokens, ret_hash, clock_monotonic_ms(), ret_caller);
+    if (answer == PRODUCER_TOKENS_BAD) {
+        refuse_token(auth, exchange, "token_invalid");
+    }
+    return answer;
+}
+
+bool producer_auth_wants_body(void *context, struct http_exchange *exchange)
+{
+    struct producer *producer = context;
+    unsigned wanted = producer->auth->scopes[http_exchange_route(exchange)];
+    unsigned char hash[SHA256_SIZE];
+    struct producer_caller caller;
+    if (wanted == ANYBODY) {
+        return true;
+    }
+    enum producer_tokens_answer answer = judge(producer, exchange, producer_tokens_glance, hash, &caller);
+    if (answer == PRODUCER_TOKENS_GOOD && !scope_allows(caller.scopes, wanted)) {
+        refuse_scope(producer->auth, exchange, wanted);
+        return false;
+    }
+    return answer != PRODUCER_TOKENS_BAD;
+}
+
+static void guard(void *context, struct http_exchange *exchange)
+{
+    struct producer *producer = context;
+    unsigned char hash[SHA256_SIZE];
+    struct producer_caller caller;
+    switch (judge(producer, exchange, producer_tokens_find, hash, &caller)) {
     case PRODUCER_TOKENS_GOOD: admit(producer, exchange, &caller); return;
-    case PRODUCER_TOKENS_BAD: refuse_token(auth, exchange, "token_invalid"); return;
+    case PRODUCER_TOKENS_BAD: return;
     case PRODUCER_TOKENS_ASK: ask_database(producer, exchange, hash); return;
     }
 }

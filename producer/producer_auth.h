@@ -7,6 +7,7 @@
 #ifndef PRODUCER_AUTH_H
 #define PRODUCER_AUTH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -26,6 +27,10 @@ void producer_auth_free(struct producer_auth **authp);
  * route must have its row in the table of scopes (asserted). */
 const struct http_route *producer_auth_routes(struct producer_auth *auth, const struct http_route *routes,
                                               size_t count);
+
+/* For the server, before it takes a body: false when the call was refused already, since no token came with it or one
+ * that is known not to do. Who is not known yet may send the body. */
+bool producer_auth_wants_body(void *context, struct http_exchange *exchange);
 
 /* Whose the call is that a handler was given. Lives as long as auth does. */
 const char *producer_auth_tenant(const struct http_exchange *exchange);

@@ -98,34 +98,48 @@ static bool is_bad(struct producer_tokens *tokens, const unsigned char *hash, in
     return now_ms < bad->until_ms && memcmp(bad->hash, hash, DB_TOKEN_HASH_SIZE) == 0;
 }
 
-static enum producer_tokens_answer answer(struct producer_tokens *tokens, struct entry *entry, int64_t now_ms)
+static enum producer_tokens_answer answer(struct producer_tokens *tokens, struct entry *entry, int64_t now_ms,
+                                          bool takes_turn)
 {
     if (now_ms >= entry->until_ms) {
         return PRODUCER_TOKENS_ASK;
     }
     bool is_old = now_ms - entry->asked_ms >= tokens->age_ms / 2;
-    if (is_old && now_ms - entry->turn_ms >= TURN_MS) {
+    if (takes_turn && is_old && now_ms - entry->turn_ms >= TURN_MS) {
         entry->turn_ms = now_ms;
         return PRODUCER_TOKENS_ASK;
     }
     return PRODUCER_TOKENS_GOOD;
 }
 
-enum producer_tokens_answer producer_tokens_find(struct producer_tokens *tokens,
-                                                 const unsigned char hash[DB_TOKEN_HASH_SIZE], int64_t now_ms,
-                                                 struct producer_caller *ret_caller)
+static enum producer_tokens_answer look(struct producer_tokens *tokens, const unsigned char *hash, int64_t now_ms,
+                                        bool takes_turn, struct producer_caller *ret_caller)
 {
     enum producer_tokens_answer found = PRODUCER_TOKENS_ASK;
     thread_lock(&tokens->lock);
     struct entry *entry = find(tokens, hash);
     if (entry != NULL) {
         *ret_caller = entry->caller;
-        found = answer(tokens, entry, now_ms);
+        found = answer(tokens, entry, now_ms, takes_turn);
     } else if (is_bad(tokens, hash, now_ms)) {
         found = PRODUCER_TOKENS_BAD;
     }
     thread_unlock(&tokens->lock);
     return found;
+}
+
+enum producer_tokens_answer producer_tokens_find(struct producer_tokens *tokens,
+                                                 const unsigned char hash[DB_TOKEN_HASH_SIZE], int64_t now_ms,
+                                                 struct producer_caller *ret_caller)
+{
+    return look(tokens, hash, now_ms, true, ret_caller);
+}
+
+enum producer_tokens_answer producer_tokens_glance(struct producer_tokens *tokens,
+                                                   const unsigned char hash[DB_TOKEN_HASH_SIZE], int64_t now_ms,
+                                                   struct producer_caller *ret_caller)
+{
+    return look(tokens, hash, now_ms, false, ret_caller);
 }
 
 /* ---- Learning ---------------------------------------------------------------------------------------------------- */

@@ -36,6 +36,11 @@ enum producer_tokens_answer producer_tokens_find(struct producer_tokens *tokens,
                                                  const unsigned char hash[DB_TOKEN_HASH_SIZE], int64_t now_ms,
                                                  struct producer_caller *ret_caller);
 
+/* The same for a call that will ask later and not now: it is never its turn. */
+enum producer_tokens_answer producer_tokens_glance(struct producer_tokens *tokens,
+                                                   const unsigned char hash[DB_TOKEN_HASH_SIZE], int64_t now_ms,
+                                                   struct producer_caller *ret_caller);
+
 /* What the database said; owner is NULL for a token that is not valid. asked_ms: when the question was sent. False when
  * memory is out. */
 bool producer_tokens_learn(struct producer_tokens *tokens, const unsigned char hash[DB_TOKEN_HASH_SIZE],

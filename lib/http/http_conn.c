@@ -111,6 +111,14 @@ void http_conn_close(struct http_conn *conn)
 
 /* ---- from bytes to a request ---- */
 
+/* Nothing is read until the exchange is answered. */
+static void await_answer(struct http_conn *conn)
+{
+    conn->state = HTTP_CONN_HANDLING;
+    uv_read_stop((uv_stream_t *)&conn->tcp);
+    uv_timer_stop(&conn->timer);
+}
+
 /* The connection's last answer, given by the server itself. */
 static void refuse(struct http_conn *conn, const struct http_problem *problem, const struct http_header *header,
                    const char *format, ...)
@@ -133,9 +141,7 @@ static void refuse(struct http_conn *conn, const struct http_problem *problem, c
         http_conn_close(conn);
         return;
     }
-    conn->state = HTTP_CONN_HANDLING;
-    uv_read_stop((uv_stream_t *)&conn->tcp);
-    uv_timer_stop(&conn->timer);
+    await_answer(conn);
     http_respond_problem(conn->exchange, problem, header, "%s", detail);
 }
 
@@ -177,9 +183,7 @@ static void hand_over(struct http_conn *conn)
     exchange->body[exchange->body_size] = '\0';
     request->body = exchange->body;
     request->body_size = exchange->body_size;
-    conn->state = HTTP_CONN_HANDLING;
-    uv_read_stop((uv_stream_t *)&conn->tcp);
-    uv_timer_stop(&conn->timer);
+    await_answer(conn);
     conn->server->options.routes[exchange->route].handle(conn->server->options.context, exchange);
 }
 
@@ -257,6 +261,18 @@ static bool find_route(struct http_conn *conn)
     return false;
 }
 
+/* False: answered by whoever looks at heads. What comes of the body is not read, so it is the last answer. */
+static bool is_body_wanted(struct http_conn *conn)
+{
+    const struct http_options *options = &conn->server->options;
+    if (options->wants_body == NULL || options->wants_body(options->context, conn->exchange)) {
+        return true;
+    }
+    conn->is_last = true;
+    await_answer(conn);
+    return false;
+}
+
 /* llhttp and our own reading must both accept the head, and agree on whether there is a body. */
 static void take_whole_head(struct http_conn *conn)
 {
@@ -282,10 +298,10 @@ static void take_whole_head(struct http_conn *conn)
         return;
     } else if (exchange->head.has_other_expectation) {
         REFUSE(conn, http_problem_expectation_failed, "the Expect header names something else");
-    } else if (has_body) {
-        begin_body(conn);
-    } else {
+    } else if (!has_body) {
         hand_over(conn);
+    } else if (is_body_wanted(conn)) {
+        begin_body(conn);
     }
 }
 

@@ -124,6 +124,22 @@ def _(world):
     assert set(world.routes) <= known, set(world.routes) - known
 
 
+@case("G1 G2 G3", "who may not call is told so before the body is taken")
+def _(world):
+    reader, _ = world.token("reader", "read")
+    expect(call(world, reader, "GET", "/requests"), 200)  # So that it is known by now.
+    expect(call(world, "owt_known_to_be_wrong", "GET", "/requests"), 401)
+    for header, code in (("", b"token_missing"), ("Authorization: Basic x\r\n", b"token_invalid"),
+                         ("Authorization: Bearer owt_known_to_be_wrong\r\n", b"token_invalid"),
+                         (f"Authorization: Bearer {reader}\r\n", b"scope_missing")):
+        head = ("POST /submissions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
+                f"Content-Length: 1000000\r\n{header}\r\n").encode()
+        answer, is_closed = world.producer.raw(head, wait=5)
+        assert b"100 Continue" not in answer and answer.count(b"HTTP/1.1") == 1 and code in answer and is_closed, answer
+    writer, _ = world.token("writer", "submit")
+    expect(call(world, writer, "POST", "/submissions", {"type": "demo", "data": {"x": "y" * 100000}}), 201)
+
+
 @case("G2", "a token that is none is 401")
 def _(world):
     good, _ = world.token("acme", "admin")

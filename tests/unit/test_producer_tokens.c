@@ -66,6 +66,11 @@ static void test_producer_tokens_send_one_to_look_again(void **state)
     (void)state;
     struct producer_tokens *tokens = producer_tokens_new(10 * AGE_MS);
     learn(tokens, 1, "one", -1, NOW_MS);
+    struct producer_caller caller;
+    assert_int_equal(producer_tokens_glance(tokens, hash_of(1).bytes, NOW_MS + 5 * AGE_MS, &caller),
+                     PRODUCER_TOKENS_GOOD);
+    assert_int_equal(producer_tokens_glance(tokens, hash_of(1).bytes, NOW_MS + 10 * AGE_MS, &caller),
+                     PRODUCER_TOKENS_ASK);
     assert_int_equal(find(tokens, 1, NOW_MS + 5 * AGE_MS), PRODUCER_TOKENS_ASK);
     assert_int_equal(find(tokens, 1, NOW_MS + 5 * AGE_MS), PRODUCER_TOKENS_GOOD);
     assert_int_equal(find(tokens, 1, NOW_MS + 5 * AGE_MS + 999), PRODUCER_TOKENS_GOOD);

@@ -69,6 +69,9 @@ struct http_options {
     const struct http_route *routes;
     size_t route_count;
     void *context; /* Given to every handler. */
+    /* Asked when the head of a request with a body is there and its route is found, on the loop's thread: false when it
+     * has answered instead, before a byte of the body is taken. The request has no body yet. May be NULL. */
+    bool (*wants_body)(void *context, struct http_exchange *exchange);
     struct http_limits limits;
     struct metrics *metrics; /* May be NULL. */
 };
