@@ -2,6 +2,7 @@
  *
  * outbox-relay: publishes what was submitted, from Postgres to Kafka.
  */
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "base/failpoint.h"
@@ -14,6 +15,7 @@
 #include "relay_settings.h"
 
 #define HEARTBEAT_LIMIT_MS 30000
+#define LARGE_BYTES (128 * 1024)
 
 static int finish(bool is_done, const struct err *err)
 {
@@ -49,6 +51,7 @@ int main(int argc, char **argv)
     if (outcome != CONFIG_RUN) {
         return outcome == CONFIG_DONE ? EXIT_SUCCESS : 2;
     }
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES); /* Large values give their room back; else the heap keeps it in holes. */
     log_init("outbox-relay", (enum log_level)settings.log_level, stderr);
     if (!failpoint_init(&err) || !stop_init(&err)) {
         return finish(false, &err);

@@ -22,6 +22,7 @@ struct publisher *relay_broker_open(void *context, bool is_single, struct err *e
                                                 .value = settings->kafka_properties.items[i].value};
     }
     const struct kafka_publisher_options options = {.brokers = settings->kafka,
+                                                    .outstanding_bytes_max = settings->outstanding_bytes,
                                                     .properties = properties,
                                                     .property_count = count,
                                                     .outstanding_count_max = (size_t)settings->outstanding_events,

@@ -20,10 +20,10 @@
 
 const struct relay_limits relay_limits_default = {
     .window_events = 10000,
-    .window_bytes = (size_t)16 * 1024 * 1024,
+    .window_bytes = (size_t)2 * 1024 * 1024,
     .bite_events = 1000,
     .bite_bytes = (int64_t)1024 * 1024,
-    .outstanding_events = 20000,
+    .outstanding_events = 4000,
     .settle_interval_ms = 200,
     .poll_min_ms = 20,
     .poll_max_ms = 500,

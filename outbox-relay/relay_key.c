@@ -13,8 +13,15 @@
 
 #define BUCKET_COUNT 4096U
 
+/* Few, and never forgotten. */
+struct topic {
+    struct topic *next;
+    char name[];
+};
+
 struct relay_keys {
     struct relay_key *buckets[BUCKET_COUNT];
+    struct topic *topics;
 };
 
 /* ---- Queues ---- */
@@ -83,6 +90,11 @@ void relay_keys_free(struct relay_keys **keysp)
     for (size_t i = 0; *keysp != NULL && i < BUCKET_COUNT; i++) {
         assert((*keysp)->buckets[i] == NULL);
     }
+    struct topic *next = NULL;
+    for (struct topic *topic = *keysp == NULL ? NULL : (*keysp)->topics; topic != NULL; topic = next) {
+        next = topic->next;
+        free(topic);
+    }
     free(*keysp);
     *keysp = NULL;
 }
@@ -102,15 +114,32 @@ static uint64_t hash_of(const char *topic, const char *key)
     return hash ^ (hash >> 29);
 }
 
-static struct relay_key *make(const char *topic, const char *key)
+static const char *find_topic(struct relay_keys *keys, const char *name)
 {
-    size_t topic_size = strlen(topic) + 1;
-    size_t key_size = strlen(key) + 1;
-    struct relay_key *made = calloc(1, sizeof *made + topic_size + key_size);
+    for (const struct topic *found = keys->topics; found != NULL; found = found->next) {
+        if (strcmp(found->name, name) == 0) {
+            return found->name;
+        }
+    }
+    size_t size = strlen(name) + 1;
+    struct topic *made = malloc(sizeof *made + size);
+    if (made == NULL) {
+        return NULL;
+    }
+    memcpy(made->name, name, size);
+    made->next = keys->topics;
+    keys->topics = made;
+    return made->name;
+}
+
+static struct relay_key *make(struct relay_keys *keys, const char *topic, const char *key)
+{
+    const char *kept_topic = find_topic(keys, topic);
+    size_t size = strlen(key) + 1;
+    struct relay_key *made = kept_topic == NULL ? NULL : calloc(1, sizeof *made + size);
     if (made != NULL) {
-        memcpy(made->topic, topic, topic_size);
-        made->key = made->topic + topic_size;
-        memcpy(made->key, key, key_size);
+        made->topic = kept_topic;
+        memcpy(made->key, key, size);
     }
     return made;
 }
@@ -126,7 +155,7 @@ struct relay_key *relay_keys_find(struct relay_keys *keys, const char *topic, co
             return found;
         }
     }
-    struct relay_key *made = make(topic, key);
+    struct relay_key *made = make(keys, topic, key);
     if (made == NULL) {
         err_set(err, ERR_FATAL, "memory", "no memory for a key");
         return NULL;

@@ -41,8 +41,8 @@ struct relay_key {
     bool is_held;        /* Something of it is deferred. */
     bool is_delayed;     /* One of it is delayed: later ones must not pass it. */
     struct relay_queue waiting;
-    char *key; /* Behind the topic, in one piece of memory. */
-    char topic[];
+    const char *topic; /* One text for all keys of it, as long as the table lives. */
+    char key[];
 };
 
 struct relay_keys;

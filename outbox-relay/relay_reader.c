@@ -15,18 +15,6 @@
 
 #define WINDOW_IDS_MAX (INT64_C(1) << 20)
 
-struct bite {
-    struct relay_bite bite; /* First. */
-    struct db_outbox_bite outbox;
-};
-
-static void bite_free(struct relay_bite *bite)
-{
-    struct bite *own = (struct bite *)bite;
-    db_outbox_bite_done(&own->outbox);
-    free(own);
-}
-
 void relay_reader_wake(struct relay *relay)
 {
     relay->next_poll_ms = 0;
@@ -208,24 +196,16 @@ static void set_window(struct relay *relay, uint32_t group, bool was_empty)
     }
 }
 
-/* Gives the events to their lanes. Takes the bite. */
-static bool distribute(struct relay *relay, struct db_outbox_bite *outbox, struct err *err)
+/* Gives the events to their lanes, which copy them: a bite is large, and one slow event would keep all of it. */
+static bool distribute(struct relay *relay, const struct db_outbox_bite *bite, struct err *err)
 {
-    struct bite *own = calloc(1, sizeof *own);
-    if (own == NULL) {
-        db_outbox_bite_done(outbox);
-        return err_set(err, ERR_FATAL, "memory", "no memory for a bite");
+    for (size_t i = 0; i < bite->count; i++) {
+        const struct event *event = &bite->events[i];
+        if (!relay_window_add(relay->lanes[event->lane].window, event, err)) {
+            return false;
+        }
     }
-    own->bite = (struct relay_bite){.ref_count = 1, .free = bite_free};
-    own->outbox = *outbox;
-    bool is_added = true;
-    for (size_t i = 0; is_added && i < outbox->count; i++) {
-        const struct event *event = &outbox->events[i];
-        is_added = relay_window_add(relay->lanes[event->lane].window, event, &own->bite, err);
-    }
-    struct relay_bite *bite = &own->bite;
-    relay_bite_unref(&bite);
-    return is_added;
+    return true;
 }
 
 /* Up to where the next reading goes: through stream B at once, through stream A by windows. */
@@ -254,16 +234,18 @@ static bool read_group(struct relay *relay, struct relay_lane *lane, uint32_t gr
                                          .lanes = group,
                                          .row_count_max = relay->limits.bite_events,
                                          .bytes_max = relay->limits.bite_bytes};
-    struct db_outbox_bite outbox;
-    bool is_read = is_late ? db_outbox_read_late(relay->db, &what, position, &outbox, err)
-                           : db_outbox_read_window(relay->db, &what, position, bound, &outbox, err);
+    struct db_outbox_bite bite;
+    bool is_read = is_late ? db_outbox_read_late(relay->db, &what, position, &bite, err)
+                           : db_outbox_read_window(relay->db, &what, position, bound, &bite, err);
     if (!is_read) {
         return false;
     }
     FAILPOINT("relay.after_read");
-    size_t count = outbox.count;
-    int64_t reached = outbox.is_cut && count > 0 ? outbox.events[count - 1].outbox_id : bound;
-    if (!distribute(relay, &outbox, err)) {
+    size_t count = bite.count;
+    int64_t reached = bite.is_cut && count > 0 ? bite.events[count - 1].outbox_id : bound;
+    bool is_distributed = distribute(relay, &bite, err);
+    db_outbox_bite_done(&bite);
+    if (!is_distributed) {
         return false;
     }
     if (!is_late) {

@@ -27,6 +27,7 @@ struct relay_settings {
     size_t bite_bytes;
     int64_t bite_events;
     int64_t outstanding_events;
+    size_t outstanding_bytes;
     int64_t settle_interval_ms;
     int64_t poll_min_ms;
     int64_t poll_max_ms;

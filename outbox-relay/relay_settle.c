@@ -35,7 +35,7 @@ static void add_settled(struct relay_entry *entry, struct db_lane_settled *settl
 {
     entry->is_planned = true;
     settled[move->settled_count++] = (struct db_lane_settled){
-        .id = entry->id, .topic = entry->event->topic, .partition = entry->partition, .offset = entry->offset};
+        .id = entry->id, .topic = entry->topic, .partition = entry->partition, .offset = entry->offset};
 }
 
 /* Splits the run into what is acknowledged and what is deferred. Stops where the cap on deferred events is reached:

@@ -31,12 +31,17 @@ static void entry_leave_key(struct relay_entry *entry)
     }
 }
 
-void relay_bite_unref(struct relay_bite **bitep)
+static size_t event_bytes(const struct event *event)
 {
-    struct relay_bite *bite = *bitep;
-    *bitep = NULL;
-    if (bite != NULL && --bite->ref_count == 0) {
-        bite->free(bite);
+    return event->value.size + EVENT_OVERHEAD_BYTES;
+}
+
+static void drop_event(struct relay_entry *entry)
+{
+    if (entry->event != NULL) {
+        entry->window->bytes -= event_bytes(entry->event);
+        free(entry->event);
+        entry->event = NULL;
     }
 }
 
@@ -44,16 +49,11 @@ void relay_window_entry_free(struct relay_entry *entry)
 {
     entry->window->written_count -= entry->written_seq != 0;
     entry_leave_key(entry);
-    relay_bite_unref(&entry->bite);
+    drop_event(entry);
     relay_range_unref(&entry->range);
     free(entry->reason_code);
     free(entry->reason);
     free(entry);
-}
-
-size_t relay_window_entry_bytes(const struct relay_entry *entry)
-{
-    return entry->event->value.size + ENTRY_OVERHEAD_BYTES;
 }
 
 static struct relay_entry *carry_take(struct relay_window *window, int64_t id)
@@ -77,8 +77,7 @@ static void carry_put(struct relay_window *window, struct relay_entry *entry)
     struct relay_entry **bucket = &window->carried[(uint64_t)entry->id % CARRY_BUCKET_COUNT];
     entry->is_carried = true;
     entry->is_planned = false;
-    entry->event = NULL;
-    relay_bite_unref(&entry->bite);
+    drop_event(entry);
     relay_range_unref(&entry->range);
     entry->next = *bucket;
     *bucket = entry;
@@ -140,7 +139,7 @@ static void forget_entries(struct relay_window *window, bool keeps_done)
     }
     window->entries = window->ready = window->suspect = window->delayed = window->unwritten = RELAY_QUEUE_EMPTY;
     window->entry_count = 0;
-    window->bytes = 0;
+    assert(window->bytes == 0);
 }
 
 void relay_window_reset(struct relay_window *window, const struct relay_point *point, bool keeps_done)
@@ -245,6 +244,7 @@ static struct relay_entry *entry_of(struct relay_window *window, const struct ev
         return NULL;
     }
     entry->key->ref_count++;
+    entry->topic = entry->key->topic;
     if (entry->key->is_held) {
         entry->state = RELAY_HELD;
     } else {
@@ -254,16 +254,30 @@ static struct relay_entry *entry_of(struct relay_window *window, const struct ev
     return entry;
 }
 
-bool relay_window_add(struct relay_window *window, const struct event *event, struct relay_bite *bite, struct err *err)
+/* Takes the copy. What is not acknowledged may have to be published, again and again. */
+static void keep_event(struct relay_entry *entry, struct event *copy)
+{
+    assert(entry->event == NULL);
+    entry->event = copy;
+    entry->window->bytes += event_bytes(copy);
+    if (entry->state == RELAY_DONE) {
+        drop_event(entry);
+    }
+}
+
+bool relay_window_add(struct relay_window *window, const struct event *event, struct err *err)
 {
     assert(window->range != NULL && event->outbox_id > window->position);
+    struct event *copy = event_copy(event);
+    if (copy == NULL) {
+        return err_set(err, ERR_FATAL, "memory", "no memory for an event");
+    }
     struct relay_entry *entry = entry_of(window, event, err);
     if (entry == NULL) {
+        free(copy);
         return false;
     }
-    entry->event = event;
-    entry->bite = bite;
-    bite->ref_count++;
+    keep_event(entry, copy);
     entry->range = relay_range_ref(window->range);
     entry->next = NULL;
     if (window->entries.last == NULL) {
@@ -273,7 +287,6 @@ bool relay_window_add(struct relay_window *window, const struct event *event, st
     }
     window->entries.last = entry;
     window->entry_count++;
-    window->bytes += relay_window_entry_bytes(entry);
     window->position = event->outbox_id;
     if (entry->state == RELAY_WAITING) {
         relay_key_promote(entry->key, &window->ready);
@@ -335,7 +348,6 @@ void relay_window_stop_reading(struct relay_window *window)
         entry->is_cut = true;
         entry->key->in_flight_count -= entry->state == RELAY_READY;
         window->entry_count--;
-        window->bytes -= relay_window_entry_bytes(entry);
     }
     relay_queue_drop_cut(&window->ready);
     relay_queue_drop_cut(&window->delayed);
@@ -481,6 +493,7 @@ static void carried_failed(struct relay_entry *entry)
 static void is_on_topic(struct relay_entry *entry)
 {
     struct relay_key *key = entry->key;
+    drop_event(entry);
     entry->state = RELAY_DONE;
     key->in_flight_count--;
     relay_key_promote(key, &entry->window->ready);

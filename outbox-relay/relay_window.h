@@ -40,24 +40,16 @@ enum relay_entry_state {
 
 struct relay_window;
 
-/* Where the events of one reading live. Freed by its owner's function when the last entry lets go. */
-struct relay_bite {
-    int ref_count;
-    void (*free)(struct relay_bite *bite);
-};
-
-void relay_bite_unref(struct relay_bite **bitep);
-
 struct relay_entry {
     int64_t id;
     enum relay_entry_state state;
-    bool is_carried;           /* Survived a reset and was not read again yet: in no order, has no event. */
-    bool is_cut;               /* Is being forgotten. */
-    bool is_single;            /* SENT by the publisher of single records. */
-    bool is_planned;           /* DONE, and in the row that is being written. */
-    int64_t written_seq;       /* DONE: the row of the lane's log that says so; 0: none does. */
-    const struct event *event; /* Borrowed from bite. */
-    struct relay_bite *bite;
+    bool is_carried;     /* Survived a reset and was not read again yet: in no order, has no event. */
+    bool is_cut;         /* Is being forgotten. */
+    bool is_single;      /* SENT by the publisher of single records. */
+    bool is_planned;     /* DONE, and in the row that is being written. */
+    int64_t written_seq; /* DONE: the row of the lane's log that says so; 0: none does. */
+    struct event *event; /* A copy of its own, until it is acknowledged. */
+    const char *topic;   /* Borrowed from the window's keys. */
     struct relay_range *range;
     struct relay_window *window;
     struct relay_key *key;
@@ -79,7 +71,7 @@ struct relay_point {
 
 struct relay_window_options {
     size_t entry_count_max;
-    size_t bytes_max;
+    size_t bytes_max; /* Of events that are not acknowledged. */
     /* Unacknowledged events that a key of this topic may have. */
     int (*in_flight_per_key)(void *context, const char *topic);
     void *context;
@@ -106,9 +98,8 @@ bool relay_window_hold(struct relay_window *window, const char *topic, const cha
 /* Begins a difference. Precondition: none is being read. */
 void relay_window_begin(struct relay_window *window, struct relay_range *range);
 
-/* One event was read. Shares bite. Ids rise within a range. */
-bool relay_window_add(struct relay_window *window, const struct event *event, struct relay_bite *bite,
-                      struct err *err) MUST_CHECK;
+/* One event was read. Copies it. Ids rise within a range. */
+bool relay_window_add(struct relay_window *window, const struct event *event, struct err *err) MUST_CHECK;
 
 /* Reading has come to this position; at the ceiling the range is finished. */
 void relay_window_read_to(struct relay_window *window, int64_t position);

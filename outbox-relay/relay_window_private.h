@@ -8,7 +8,7 @@
 #include "relay_window.h"
 
 #define CARRY_BUCKET_COUNT 1024U
-#define ENTRY_OVERHEAD_BYTES 512 /* Counted beside the value: attributes, headers and our own bookkeeping. */
+#define EVENT_OVERHEAD_BYTES 1024 /* Counted beside the value: attributes, headers and our own bookkeeping. */
 
 struct relay_window {
     struct relay_window_options options;
@@ -31,10 +31,7 @@ struct relay_window {
     int64_t position;
 };
 
-/* Leaves its key, its bite and its range. */
+/* Leaves its key and its range. */
 void relay_window_entry_free(struct relay_entry *entry);
-
-/* What it counts for in bytes_max. */
-size_t relay_window_entry_bytes(const struct relay_entry *entry);
 
 #endif

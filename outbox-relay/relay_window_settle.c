@@ -102,7 +102,6 @@ void relay_window_settled(struct relay_window *window, size_t count)
             window->entries.last = NULL;
         }
         window->entry_count--;
-        window->bytes -= relay_window_entry_bytes(entry);
         relay_window_entry_free(entry);
     }
 }

@@ -50,6 +50,8 @@ struct kafka_publisher {
     atomic_bool is_purged; /* Also set by the thread that watches the lease. */
     struct err fatal;
     size_t outstanding_count; /* Accepted and not handed out by collect. */
+    size_t outstanding_bytes; /* Of those without a report. */
+    size_t outstanding_bytes_max;
     struct publish_report *ring;
     size_t ring_capacity; /* = outstanding_count_max, so it cannot overflow. */
     size_t ring_first;
@@ -90,6 +92,8 @@ static void on_delivery(rd_kafka_t *handle, const rd_kafka_message_t *message, v
                                       .offset = PUBLISH_OFFSET_UNKNOWN,
                                       .err = ERR_INIT};
     kafka->ring_count++;
+    assert(kafka->outstanding_bytes >= message->key_len + message->len);
+    kafka->outstanding_bytes -= message->key_len + message->len;
     if (report->was_acknowledged) {
         report->partition = message->partition;
         report->offset = message->offset >= 0 ? message->offset : PUBLISH_OFFSET_UNKNOWN;
@@ -149,6 +153,7 @@ static bool produce(struct kafka_publisher *kafka, const struct event *event, ui
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_OPAQUE((void *)(uintptr_t)ticket), RD_KAFKA_V_END);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
         kafka->outstanding_count++;
+        kafka->outstanding_bytes += strlen(event->key) + event->value.size;
         *ret_outcome = PUBLISH_QUEUED;
         return true;
     }
@@ -165,6 +170,13 @@ static bool produce(struct kafka_publisher *kafka, const struct event *event, ui
     return kafka_error_set(err, code, "publish to %s", event->topic);
 }
 
+static bool is_full(const struct kafka_publisher *kafka, const struct event *event)
+{
+    size_t bytes = kafka->outstanding_bytes + strlen(event->key) + event->value.size;
+    bool is_heavy = kafka->outstanding_bytes_max > 0 && bytes > kafka->outstanding_bytes_max;
+    return kafka->outstanding_count == kafka->ring_capacity || (is_heavy && kafka->outstanding_bytes > 0);
+}
+
 static bool publish(struct publisher *publisher, const struct event *event, uint64_t ticket,
                     enum publish_outcome *ret_outcome, struct err *err)
 {
@@ -177,7 +189,7 @@ static bool publish(struct publisher *publisher, const struct event *event, uint
     if (kafka->is_purged) {
         return err_set(err, ERR_TRANSIENT, "publisher_purged", "the publisher was purged");
     }
-    if (kafka->outstanding_count == kafka->ring_capacity) {
+    if (is_full(kafka, event)) {
         *ret_outcome = PUBLISH_FULL;
         return true;
     }
@@ -296,6 +308,7 @@ struct publisher *kafka_publisher_open(const struct kafka_publisher_options *opt
     kafka->publisher.ops = &kafka_ops;
     kafka->ring = ring;
     kafka->ring_capacity = options->outstanding_count_max;
+    kafka->outstanding_bytes_max = options->outstanding_bytes_max;
     if (!open_handle(kafka, options, err)) {
         close_publisher(&kafka->publisher);
         return NULL;

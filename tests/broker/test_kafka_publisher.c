@@ -34,16 +34,24 @@ static const struct event event_of_orders = {
     .value = {"{}", 2},
 };
 
-static struct publisher *open_mock(size_t outstanding_count_max)
+static struct publisher *open_mock_with(size_t outstanding_count_max, size_t outstanding_bytes_max)
 {
     static const struct kafka_property mock = {"test.mock.num.brokers", "1"};
-    struct kafka_publisher_options options = {
-        .brokers = "", .properties = &mock, .property_count = 1, .outstanding_count_max = outstanding_count_max};
+    struct kafka_publisher_options options = {.brokers = "",
+                                              .properties = &mock,
+                                              .property_count = 1,
+                                              .outstanding_count_max = outstanding_count_max,
+                                              .outstanding_bytes_max = outstanding_bytes_max};
     struct err err = ERR_INIT;
     struct publisher *publisher = kafka_publisher_open(&options, &err);
     assert_string_equal(err.text, "");
     assert_non_null(publisher);
     return publisher;
+}
+
+static struct publisher *open_mock(size_t outstanding_count_max)
+{
+    return open_mock_with(outstanding_count_max, 0);
 }
 
 static rd_kafka_mock_cluster_t *mock_of(struct publisher *publisher)
@@ -205,6 +213,22 @@ static void test_kafka_publisher_is_full_at_its_limit(void **state)
     assert_int_equal(outcome, PUBLISH_FULL);
     assert_int_equal(collect_one(publisher).ticket, 1);
     publish_when_available(publisher, &event_of_orders, 3);
+    publisher->ops->close(publisher);
+}
+
+static void test_kafka_publisher_is_full_at_its_limit_in_bytes(void **state)
+{
+    (void)state;
+    struct publisher *publisher = open_mock_with(100, 1); /* Less than any event: each goes alone. */
+    rd_kafka_mock_topic_create(mock_of(publisher), "orders", 1, 1);
+    for (uint64_t ticket = 1; ticket <= 3; ticket++) {
+        struct err err = ERR_INIT;
+        enum publish_outcome outcome;
+        publish_when_available(publisher, &event_of_orders, ticket);
+        assert_true(publisher->ops->publish(publisher, &event_of_orders, ticket, &outcome, &err));
+        assert_int_equal(outcome, PUBLISH_FULL);
+        assert_int_equal(collect_one(publisher).ticket, ticket);
+    }
     publisher->ops->close(publisher);
 }
 
@@ -397,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_kafka_publisher_reports_every_ticket_after_a_purge),
         cmocka_unit_test(test_kafka_publisher_reports_fatal_when_the_handle_is_spent),
         cmocka_unit_test(test_kafka_publisher_is_full_at_its_limit),
+        cmocka_unit_test(test_kafka_publisher_is_full_at_its_limit_in_bytes),
         cmocka_unit_test(test_kafka_publisher_refuses_properties_that_carry_its_promise),
         cmocka_unit_test(test_kafka_publisher_opens_without_a_broker_and_says_so),
         cmocka_unit_test(test_kafka_publisher_writes_the_record_of_the_contract_to_a_real_broker),

@@ -20,7 +20,6 @@ struct fixture {
     struct relay_range *range;
     struct event events[EVENT_COUNT];
     char keys[EVENT_COUNT][8];
-    struct relay_bite bite;
     int64_t seq; /* Of the log's last row. */
     int in_flight_per_key;
 };
@@ -29,11 +28,6 @@ static inline int in_flight_per_key(void *context, const char *topic)
 {
     (void)topic;
     return ((const struct fixture *)context)->in_flight_per_key;
-}
-
-static inline void keep(struct relay_bite *bite)
-{
-    (void)bite;
 }
 
 static inline struct relay_snapshot *make_snapshot(const char *text, int64_t floor, int64_t ceiling)
@@ -64,7 +58,6 @@ static inline int setup(void **state)
     fixture->from = make_snapshot("3:3:", 0, 0);
     fixture->to = make_snapshot("900:900:", 1000, 1000);
     fixture->range = relay_range_new(fixture->from, fixture->to, &err);
-    fixture->bite = (struct relay_bite){.ref_count = 1, .free = keep};
     assert_non_null(fixture->window);
     assert_non_null(fixture->range);
     restart(fixture, false);
@@ -79,7 +72,6 @@ static inline int teardown(void **state)
     relay_range_unref(&fixture->range);
     relay_snapshot_unref(&fixture->from);
     relay_snapshot_unref(&fixture->to);
-    assert_int_equal(fixture->bite.ref_count, 1); /* Every entry has let go. */
     free(fixture);
     return 0;
 }
@@ -91,7 +83,7 @@ static inline void add(struct fixture *fixture, int64_t id, char key)
     struct event *event = &fixture->events[id];
     fixture->keys[id][0] = key;
     *event = (struct event){.outbox_id = id, .topic = "t", .key = fixture->keys[id], .value = {"v", 1}};
-    assert_true(relay_window_add(fixture->window, event, &fixture->bite, &err));
+    assert_true(relay_window_add(fixture->window, event, &err));
 }
 
 /* Reads as many events as there are letters, with ids from 1. */

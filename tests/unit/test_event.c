@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "domain/event.h"
 
+#include <stdlib.h>
+
 #include "cmocka_all.h"
 
 static struct event good_event(void)
@@ -88,8 +90,41 @@ static void test_event_wire_size_counts_every_part(void **state)
     assert_true(event_wire_size(&event) >= before + 1000 + 9);
 }
 
+/* The original's memory is spoiled, so that whatever the copy still borrowed would show. */
+static void test_event_copy_borrows_nothing(void **state)
+{
+    (void)state;
+    char key[] = "key";
+    char name[] = "name";
+    char bytes[] = {'a', '\0', 'b'};
+    char value[] = "value";
+    struct event_header headers[] = {{name, {bytes, sizeof bytes}}, {name, {NULL, 0}}};
+    struct event event = good_event();
+    event.key = key;
+    event.subject = NULL;
+    event.headers = headers;
+    event.header_count = 2;
+    event.value = (struct bytes){value, 5};
+    struct event *copy = event_copy(&event);
+    assert_non_null(copy);
+    size_t size = event_wire_size(&event);
+    key[0] = name[0] = bytes[0] = value[0] = '?';
+    headers[0] = (struct event_header){NULL, {NULL, 0}};
+    assert_int_equal(event_wire_size(copy), size);
+    assert_string_equal(copy->key, "key");
+    assert_null(copy->subject);
+    assert_string_equal(copy->event_id, event.event_id);
+    assert_string_equal(copy->headers[0].name, "name");
+    assert_int_equal(copy->headers[0].value.size, 3);
+    assert_memory_equal(copy->headers[0].value.data, "a\0b", 3);
+    assert_null(copy->headers[1].value.data);
+    assert_memory_equal(copy->value.data, "value", 5);
+    free(copy);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_event_wire_size_counts_every_part)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_event_wire_size_counts_every_part),
+                                       cmocka_unit_test(test_event_copy_borrows_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL) + RUN_CASES("event_check", test_check, cases);
 }

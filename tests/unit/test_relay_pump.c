@@ -24,7 +24,6 @@ struct bench {
     struct relay_snapshot *from;
     struct relay_snapshot *to;
     struct relay_range *range;
-    struct relay_bite bite;
     struct event events[EVENT_COUNT + 1];
     char keys[KEY_COUNT][8];
 };
@@ -57,15 +56,10 @@ static int one(void *context, const char *topic)
     return 1;
 }
 
-static void keep(struct relay_bite *bite)
-{
-    (void)bite;
-}
-
 static void begin(struct bench *bench, const struct fake_publisher_options *options)
 {
     struct err err = ERR_INIT;
-    *bench = (struct bench){.options = *options, .bite = {.ref_count = 1, .free = keep}};
+    *bench = (struct bench){.options = *options};
     bench->options.acknowledged = acknowledged;
     bench->options.context = bench;
     const struct relay_pump_options pump = {.open = open_fake, .context = bench, .outstanding_count_max = 100};
@@ -83,7 +77,7 @@ static void begin(struct bench *bench, const struct fake_publisher_options *opti
         char *key = bench->keys[id % KEY_COUNT];
         snprintf(key, sizeof bench->keys[0], "key-%d", (int)(id % KEY_COUNT));
         bench->events[id] = (struct event){.outbox_id = id, .topic = "t", .key = key, .value = {"v", 1}};
-        assert_true(relay_window_add(bench->window, &bench->events[id], &bench->bite, &err));
+        assert_true(relay_window_add(bench->window, &bench->events[id], &err));
     }
 }
 
@@ -94,7 +88,6 @@ static void end(struct bench *bench)
     relay_range_unref(&bench->range);
     relay_snapshot_unref(&bench->from);
     relay_snapshot_unref(&bench->to);
-    assert_int_equal(bench->bite.ref_count, 1);
 }
 
 static size_t settleable(struct bench *bench)

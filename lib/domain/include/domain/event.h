@@ -53,6 +53,9 @@ struct event {
  * Permanent error with the name of the broken rule as code. */
 bool event_check(const struct event *event, struct err *err) MUST_CHECK;
 
+/* A copy in one piece of memory, with all that it points to; free() frees it. NULL without memory. */
+struct event *event_copy(const struct event *event);
+
 /* Bytes that Kafka counts against max.message.bytes for this event: key, value and all headers of the
  * wire form, with the record's framing at its greatest. An upper bound, so a fit here is a fit there. */
 size_t event_wire_size(const struct event *event);

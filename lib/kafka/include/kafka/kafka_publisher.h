@@ -26,6 +26,7 @@ struct kafka_publisher_options {
     const struct kafka_property *properties;
     size_t property_count;
     size_t outstanding_count_max; /* More than these without a report: PUBLISH_FULL. */
+    size_t outstanding_bytes_max; /* The same in bytes of keys and values, but one event always may. 0: no limit. */
     bool is_single;               /* Every record is a batch of its own, so that a refusal is a verdict on it alone. */
 };
 
