@@ -112,7 +112,11 @@ static size_t count_copies(struct repeats *repeats)
 static size_t finish(struct repeats *repeats)
 {
     struct program *relay = start_relay(repeats);
-    assert_true(flow_kit_waits_for_number(repeats->postgres, SETTLED, repeats->slow_count + OTHER_COUNT));
+    bool is_settled = false;
+    for (int tries = 0; tries < 4 && !is_settled; tries++) { /* A busy machine needs more than one. */
+        is_settled = flow_kit_waits_for_number(repeats->postgres, SETTLED, repeats->slow_count + OTHER_COUNT);
+    }
+    assert_true(is_settled);
     program_signal(relay, SIGTERM);
     assert_int_equal(program_wait(relay, FLOW_KIT_WAIT_MS), 0);
     program_free(&relay);
@@ -122,7 +126,7 @@ static size_t finish(struct repeats *repeats)
 static void test_relay_killed_beside_a_slow_key_repeats_only_the_last_moment(void **state)
 {
     struct repeats *repeats = *state;
-    submit(repeats, 3000);
+    submit(repeats, 2000);
     struct program *relay = start_relay(repeats);
     while (kafka_fixture_end_offset(repeats->kafka, 0) < OTHER_COUNT) {
         usleep(20000);
