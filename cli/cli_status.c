@@ -16,6 +16,7 @@
 
 /* An event that waits longer than this is not on its way, it is stuck: the poll's longest pause is half a second. */
 #define BACKLOG_AGE_UNWELL_US (INT64_C(30) * 1000000)
+#define STILL_AGE_UNWELL_US (INT64_C(10) * 1000000)
 
 /* ---- Outbox ------------------------------------------------------------------------------------------------- */
 
@@ -110,7 +111,7 @@ static bool add_lanes(struct cli *cli, struct err *err)
         ownerless += lanes[i].is_owned ? 0 : 1;
     }
     free(lanes);
-    if (ownerless > 0) {
+    if (ownerless > 0) { /* Whatever is pending, or comes, waits for it. */
         cli->is_unwell = true;
         cli_doc_note(&cli->doc, "%" PRId64 " lanes have no live relay: start outbox-relay.", ownerless);
     }
@@ -129,6 +130,8 @@ static const struct cli_column PARTITION_COLUMNS[] = {
     {"lag", "LAG", CLI_COUNT, 0},
     {"owner", "OWNER", CLI_TEXT, 40},
     {"moved_age_seconds", "MOVED AGO", CLI_AGE, 0},
+    {"is_connected", "ALIVE", CLI_BOOL, 0},
+    {"overdue_offset", NULL, CLI_ID, 0},
 };
 
 static void add_partition(struct cli *cli, const struct db_status_partition *partition, int64_t end_offset)
@@ -148,6 +151,34 @@ static void add_partition(struct cli *cli, const struct db_status_partition *par
     }
     cli_doc_text(&cli->doc, partition->owner);
     cli_doc_number(&cli->doc, partition->moved_age_us);
+    cli_doc_bool(&cli->doc, partition->is_connected);
+    if (partition->overdue_offset >= 0) {
+        cli_doc_number(&cli->doc, partition->overdue_offset);
+    } else {
+        cli_doc_null(&cli->doc);
+    }
+}
+
+/* A cursor that moves has its own pace; one that stands while something waits has nobody who moves it. */
+static void judge_partition(struct cli *cli, const struct db_status_partition *partition)
+{
+    if (partition->overdue_offset >= 0 && partition->moved_age_us > STILL_AGE_UNWELL_US) {
+        cli->is_unwell = true;
+        cli_doc_note(&cli->doc,
+                     "Consumer %s stands still at %s/%" PRId32 ", offset %" PRId64 ", though %" PRId64
+                     " was published more than %d s ago.",
+                     partition->consumer, partition->topic, partition->partition, partition->next_offset,
+                     partition->overdue_offset, DB_STATUS_OVERDUE_MS / 1000);
+    }
+}
+
+/* Rows come in order of consumer, so each is named once. */
+static void judge_consumer(struct cli *cli, const struct db_status_partition *partition, const char *consumer_before)
+{
+    if (!partition->is_connected && strcmp(partition->consumer, consumer_before) != 0) {
+        cli->is_unwell = true;
+        cli_doc_note(&cli->doc, "Consumer %s is gone: no process of it is connected.", partition->consumer);
+    }
 }
 
 /* The ends of the logs, -1 where the broker does not tell; it is asked until the first failure only. */
@@ -189,6 +220,8 @@ static bool add_partitions(struct cli *cli, struct err *err)
     cli_doc_section(&cli->doc, "consumers", "Consumers", "none", PARTITION_COLUMNS, COUNT(PARTITION_COLUMNS));
     for (size_t i = 0; i < count; i++) {
         add_partition(cli, &partitions[i], ends[i]);
+        judge_consumer(cli, &partitions[i], i == 0 ? "" : partitions[i - 1].consumer);
+        judge_partition(cli, &partitions[i]);
     }
     free(ends);
     free(partitions);

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/rand.h"
 #include "base/stop.h"
+#include "base/text.h"
 #include "consumer_private.h"
 #include "db/db.h"
 #include "db/db_migrate.h"
@@ -147,12 +148,15 @@ void consumer_free(struct consumer **consumerp)
 
 /* ---- The database ---------------------------------------------------------------------------------------------- */
 
+/* By its session's name `onceward status` sees that the consumer lives. Postgres keeps 63 bytes. */
 static bool connect(struct consumer *consumer, struct err *err)
 {
     if (consumer->db == NULL) {
+        char session_name[64];
+        (void)text_format(session_name, sizeof session_name, "onceward-consumer %s", consumer->self.consumer);
         struct db_settings settings = DB_SETTINGS_INIT;
         settings.conninfo = consumer->settings->database;
-        settings.application_name = "onceward-consumer";
+        settings.application_name = session_name;
         settings.needs_primary = true;
         /* All below the group's session timeout, so that a frozen rival cannot hold a cursor. */
         settings.connect_timeout_ms = 3000;

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "consumer_private.h"
 #include "db/db.h"
@@ -13,6 +14,8 @@
 
 #define PROBE_MS 2000
 #define PROBE_ASK_MS 300
+#define STILL_MS 60000
+#define MARKERS_MAX 10
 
 void consumer_measure_init(struct consumer *consumer)
 {
@@ -72,6 +75,29 @@ static void tell_readiness(struct consumer *consumer, const struct consumer_curs
     }
 }
 
+/* Whether records wait and the cursor has not moved for long. A few may be markers of transactions, which are no
+ * records; those that were fetched are records for certain. */
+static bool stands_still(struct consumer_cursor *cursor, int64_t lag, int64_t now_ms)
+{
+    bool is_waiting = cursor->read_offset > cursor->next_offset || lag > MARKERS_MAX;
+    if (cursor->still_at_ms == 0 || cursor->still_offset != cursor->next_offset || !is_waiting) {
+        cursor->still_offset = cursor->next_offset;
+        cursor->still_at_ms = now_ms;
+    }
+    return now_ms - cursor->still_at_ms > STILL_MS;
+}
+
+static void tell_lag(struct health *health, const struct consumer_cursor *still, int64_t now_ms)
+{
+    if (still != NULL) {
+        health_set_unready(health, "lag", "%s/%d stands still at offset %lld for %lld s, though records wait",
+                           still->topic, still->partition, (long long)still->next_offset,
+                           (long long)(now_ms - still->still_at_ms) / 1000);
+    } else {
+        health_set_ready(health, "lag");
+    }
+}
+
 void consumer_measure_step(struct consumer *consumer)
 {
     struct consumer_meters *meters = &consumer->meters;
@@ -83,12 +109,17 @@ void consumer_measure_step(struct consumer *consumer)
     tell(meters->batch_records, counts->batch_records, &meters->told.batch_records);
     metric_set(meters->assigned, (double)consumer->cursors.count);
     size_t stopped_count = 0;
+    int64_t now_ms = clock_monotonic_ms();
     const struct consumer_cursor *stopped = NULL;
+    const struct consumer_cursor *still = NULL;
     for (size_t i = 0; i < consumer->cursors.count; i++) {
-        const struct consumer_cursor *cursor = &consumer->cursors.items[i];
+        struct consumer_cursor *cursor = &consumer->cursors.items[i];
         int64_t end = kafka_consumer_end_known(consumer->kafka, cursor->topic, cursor->partition);
         if (end >= cursor->next_offset) {
             metric_set(cursor->lag, (double)(end - cursor->next_offset));
+        }
+        if (stands_still(cursor, end - cursor->next_offset, now_ms)) {
+            still = still == NULL ? cursor : still;
         }
         if (cursor->state == CONSUMER_CURSOR_STOPPED) {
             stopped = stopped == NULL ? cursor : stopped;
@@ -97,6 +128,7 @@ void consumer_measure_step(struct consumer *consumer)
     }
     metric_set(meters->stopped, (double)stopped_count);
     tell_readiness(consumer, stopped);
+    tell_lag(consumer->health, still, now_ms);
 }
 
 void consumer_measure_leave(struct consumer *consumer)

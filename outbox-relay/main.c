@@ -39,7 +39,8 @@ static bool serve(const struct relay_loop_options *options, const struct relay_s
     }
     log_info("relay.ready", LOG_FIELDS(LOG_TEXT("name", options->name), LOG_TEXT("kafka", settings->kafka)),
              settings->is_once ? "for a single pass" : "as a service");
-    return relay_metrics_start(options->metrics, &options->database, err) && relay_loop_run(options, err);
+    return relay_metrics_start(options->metrics, &options->database, options->health, err) &&
+           relay_loop_run(options, err);
 }
 
 int main(int argc, char **argv)

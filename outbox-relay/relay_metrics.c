@@ -16,6 +16,7 @@
 
 #define READ_MS 5000
 #define DEAD_LOOP_MS 60000
+#define BACKLOG_AGE_UNREADY_SECONDS 60
 
 enum { PUBLISHED, ACKNOWLEDGED, REFUSED, FAILED, FENCED, DEFERRED, SETTLED, COUNTER_COUNT };
 
@@ -38,6 +39,7 @@ struct relay_metrics {
     struct metric *lanes_held;
     struct metric *unsettled;
     struct metric *oldest;
+    struct health *health;
     _Atomic int64_t beat_ms;
     struct thread thread;
     struct db_settings database;
@@ -118,6 +120,16 @@ static void check_loop(struct relay_metrics *metrics)
     }
 }
 
+/* Whoever's lane it is: rows wait, and nobody publishes them. */
+static void tell_readiness(struct health *health, double age_seconds)
+{
+    if (age_seconds > BACKLOG_AGE_UNREADY_SECONDS) {
+        health_set_unready(health, "backlog", "the oldest event has waited for %.0f s", age_seconds);
+    } else {
+        health_set_ready(health, "backlog");
+    }
+}
+
 static void read_oldest(struct relay_metrics *metrics, struct db **dbp)
 {
     struct err err = ERR_INIT;
@@ -129,6 +141,7 @@ static void read_oldest(struct relay_metrics *metrics, struct db **dbp)
     }
     if (*dbp != NULL && db_outbox_oldest_unpublished(*dbp, &age_seconds, &err)) {
         metric_set(metrics->oldest, age_seconds);
+        tell_readiness(metrics->health, age_seconds);
     } else {
         log_debug("relay.age_unknown", LOG_FIELDS(LOG_ERR(&err)), "%s", err.text);
     }
@@ -152,8 +165,10 @@ static void run(void *context)
     db_close(&db);
 }
 
-bool relay_metrics_start(struct relay_metrics *metrics, const struct db_settings *database, struct err *err)
+bool relay_metrics_start(struct relay_metrics *metrics, const struct db_settings *database, struct health *health,
+                         struct err *err)
 {
+    metrics->health = health;
     metrics->database = *database;
     return thread_start(&metrics->thread, "age", run, metrics, err);
 }

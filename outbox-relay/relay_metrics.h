@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "db/db.h"
+#include "http/health.h"
 #include "http/metrics.h"
 #include "relay.h"
 
@@ -29,7 +30,9 @@ void relay_metrics_update(struct relay_metrics *metrics, const struct relay *rel
 /* Says that the loop lives, where it has no relay to show. */
 void relay_metrics_beat(struct relay_metrics *metrics);
 
-/* Starts the thread with a connection of its own. */
-bool relay_metrics_start(struct relay_metrics *metrics, const struct db_settings *database, struct err *err) MUST_CHECK;
+/* Starts the thread with a connection of its own. It also says in health, which is borrowed, when rows wait that
+ * nobody publishes. */
+bool relay_metrics_start(struct relay_metrics *metrics, const struct db_settings *database, struct health *health,
+                         struct err *err) MUST_CHECK;
 
 #endif

@@ -82,18 +82,35 @@ bool db_status_lanes(struct db *db, struct db_status_lane **ret_lanes, size_t *r
 
 /* ---- Consumers ---------------------------------------------------------------------------------------------- */
 
+/* What was published a while ago, by the last rows that said so then: an event of it that is not applied waits for a
+ * consumer that does not come. Sessions are seen by the name that they give themselves (consumer/consumer.c). */
 static const struct db_statement LIST_PARTITIONS = {
-    .sql = "SELECT consumer, scope, topic, partition, owner, next_offset,"
-           "       (extract(epoch FROM clock_timestamp() - moved_at) * 1000000)::int8"
-           "  FROM onceward.consumer_state ORDER BY consumer, scope, topic, partition LIMIT 1000",
-    .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_INT4, DB_TEXT, DB_INT8, DB_INT8},
+    .sql = "WITH published AS MATERIALIZED ("
+           "   SELECT s.topic, s.partition, max(s.record_offset) AS record_offset FROM onceward.lanes l"
+           "    CROSS JOIN LATERAL ("
+           "          SELECT settled_topics, settled_partitions, settled_offsets FROM onceward.lane_progress p"
+           "           WHERE p.lane = l.lane AND p.settled_ids IS NOT NULL"
+           "             AND p.created_at < clock_timestamp() - $1 * interval '1 millisecond'"
+           "           ORDER BY p.seq DESC LIMIT 5) p"
+           "    CROSS JOIN LATERAL unnest(p.settled_topics, p.settled_partitions, p.settled_offsets)"
+           "       AS s (topic, partition, record_offset) GROUP BY s.topic, s.partition)"
+           " SELECT c.consumer, c.scope, c.topic, c.partition, c.owner, c.next_offset,"
+           "       (extract(epoch FROM clock_timestamp() - c.moved_at) * 1000000)::int8,"
+           "       EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.datname = current_database()"
+           "               AND a.application_name = left('onceward-consumer ' || c.consumer, 63)),"
+           "       CASE WHEN p.record_offset >= c.next_offset THEN p.record_offset ELSE -1 END"
+           "  FROM onceward.consumer_state c LEFT JOIN published p ON p.topic = c.topic AND p.partition = c.partition"
+           " ORDER BY c.consumer, c.scope, c.topic, c.partition LIMIT 1000",
+    .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_INT4, DB_TEXT, DB_INT8, DB_INT8, DB_BOOL, DB_INT8},
 };
 
 bool db_status_partitions(struct db *db, struct db_status_partition **ret_partitions, size_t *ret_count,
                           struct err *err)
 {
+    DB_PARAMS(params);
+    db_params_float8(&params, DB_STATUS_OVERDUE_MS);
     DB_RESULT(result);
-    if (!db_exec(db, &LIST_PARTITIONS, NULL, &result, err)) {
+    if (!db_exec(db, &LIST_PARTITIONS, &params, &result, err)) {
         return false;
     }
     struct db_status_partition *partitions = db_rows_new(db_result_rows(result), sizeof *partitions, err);
@@ -109,6 +126,8 @@ bool db_status_partitions(struct db *db, struct db_status_partition **ret_partit
         partition->partition = db_get_int4(result, row, 3);
         partition->next_offset = db_get_int8(result, row, 5);
         partition->moved_age_us = db_get_int8(result, row, 6);
+        partition->is_connected = db_get_bool(result, row, 7);
+        partition->overdue_offset = db_get_int8(result, row, 8);
     }
     *ret_partitions = partitions;
     *ret_count = (size_t)db_result_rows(result);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "cli.h"
+#include "db_fixture.h"
 #include "kafka_fixture.h"
 #include "postgres_fixture.h"
 #include "wire/wire_json.h"
@@ -436,6 +437,33 @@ static void test_cli_status_names_what_is_not_well(void **state)
     call_done(&call);
 }
 
+/* Nobody is connected as any of the three, and what was published lies ahead of one's cursor since a minute. */
+static void test_cli_status_names_a_consumer_that_is_gone_or_stands_still(void **state)
+{
+    (void)state;
+    point_at(migrated, "onceward_operator");
+    struct call call = call_cli(ARGUMENTS("status", "--json"));
+    assert_true(strstr(call.out, "Consumer slow is gone") != NULL);
+    assert_true(strstr(call.out, "stands still") == NULL); /* It was published just now. */
+    call_done(&call);
+    postgres_fixture_exec(migrated, "UPDATE onceward.lane_progress SET created_at = now() - interval '1 minute';"
+                                    "UPDATE onceward.consumer_progress SET created_at = now() - interval '1 minute'");
+    char conninfo[512];
+    assert_in_range(snprintf(conninfo, sizeof conninfo, "%s application_name='onceward-consumer slow'",
+                             postgres_fixture_conninfo(migrated)),
+                    1, sizeof conninfo - 1);
+    struct db *session = db_fixture_open(conninfo);
+    call = call_cli(ARGUMENTS("status", "--json"));
+    assert_int_equal(call.code, 3);
+    assert_true(strstr(call.out, "Consumer slow is gone") == NULL);
+    assert_true(strstr(call.out, "Consumer orders is gone") != NULL);
+    assert_true(strstr(call.out, "Consumer slow stands still at way/3, offset 77, though 77 was published") != NULL);
+    assert_true(strstr(call.out, "Consumer orders stands still") == NULL);
+    assert_int_equal(number_of(&call, "consumers.2.overdue_offset"), 77);
+    call_done(&call);
+    db_close(&session);
+}
+
 static void test_cli_migrates_an_empty_database(void **state)
 {
     (void)state;
@@ -535,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_cli_shows_an_events_whole_way),
         cmocka_unit_test(test_cli_lists_events_by_what_became_of_them),
         cmocka_unit_test(test_cli_status_names_what_is_not_well),
+        cmocka_unit_test(test_cli_status_names_a_consumer_that_is_gone_or_stands_still),
         cmocka_unit_test(test_cli_migrates_an_empty_database),
         cmocka_unit_test(test_cli_is_described),
         cmocka_unit_test(test_cli_binary_exits_with_the_code),

@@ -23,6 +23,8 @@ struct db;
 #define DB_STATUS_COUNT_MAX 100000
 #define DB_STATUS_ROW_COUNT_MAX 1000
 
+#define DB_STATUS_OVERDUE_MS 30000
+
 struct db_status_flow {
     int64_t backlog_count; /* Neither on its topic nor deferred. */
     bool is_backlog_cut;   /* There may be more: only so many rows were looked at, the oldest first. */
@@ -55,6 +57,9 @@ struct db_status_partition {
     char owner[DB_STATUS_NAME_SIZE];
     int64_t next_offset;
     int64_t moved_age_us;
+    bool is_connected;      /* A process of this consumer has a session in the database. */
+    int64_t overdue_offset; /* The last one that the relay settled DB_STATUS_OVERDUE_MS ago or earlier and that is not
+                             * applied; -1: none. */
 };
 
 struct db_status_inbox {
