@@ -89,7 +89,10 @@ static bool open_parts(struct producer *producer, struct err *err)
                                                    .health = producer->health};
     producer->batch = producer_batch_new(&batch, err);
     producer->reader = producer->batch == NULL ? NULL : producer_reader_new(&reader, err);
-    return producer->reader != NULL && open_server(producer, err);
+    producer->reaper = producer->reader == NULL
+                           ? NULL
+                           : producer_reaper_open(producer->settings, producer->health, producer->metrics, err);
+    return producer->reaper != NULL && open_server(producer, err);
 }
 
 struct producer *producer_open(const struct producer_settings *settings, struct err *err)
@@ -122,6 +125,7 @@ void producer_close(struct producer **producerp)
     if (producer->server != NULL) {
         http_server_stop(producer->server, DRAIN_MS);
     }
+    producer_reaper_close(&producer->reaper);
     producer_reader_free(&producer->reader);
     producer_batch_free(&producer->batch);
     http_server_free(&producer->server);

@@ -9,6 +9,7 @@
 #include "producer_batch.h"
 #include "producer_hint.h"
 #include "producer_reader.h"
+#include "producer_reaper.h"
 #include "producer_settings.h"
 
 struct health;
@@ -25,6 +26,7 @@ struct producer {
     struct producer_batch *batch;
     struct producer_reader *reader;
     struct producer_auth *auth;
+    struct producer_reaper *reaper;
     struct http_server *server;
 };
 

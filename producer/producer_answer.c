@@ -171,3 +171,29 @@ void producer_answer_delivery(struct wire_writer *writer, const char *name, cons
     write_reason(writer, row->reason_code, row->reason);
     wire_write_object_end(writer);
 }
+
+void producer_answer_key(struct buf *buf, const char *key, const struct db_idempotency_row *row)
+{
+    static const char *const states[] = {"", "in_progress", "completed", "expired"};
+    struct wire_writer writer = wire_write_begin(buf);
+    wire_write_object(&writer, NULL);
+    wire_write_text(&writer, "key", key);
+    wire_write_text(&writer, "state", states[row->state]);
+    if (row->state != DB_IDEMPOTENCY_RUNNING) {
+        wire_write_int(&writer, "status", row->status);
+        write_time(&writer, "first_seen", row->created_us);
+        write_time(&writer, "expires_at", row->expires_us);
+        if (row->resource[0] == '\0') {
+            wire_write_null(&writer, "resource");
+        } else {
+            wire_write_text(&writer, "resource", row->resource);
+        }
+        if (row->has_event_id) {
+            write_uuid(&writer, "event_id", &row->event_id);
+        } else {
+            wire_write_null(&writer, "event_id");
+        }
+    }
+    wire_write_object_end(&writer);
+    buf_char(buf, '\n');
+}

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/uuid.h"
 #include "db/db_event_query.h"
+#include "db/db_idempotency.h"
 #include "db/db_request.h"
 #include "wire/wire_write.h"
 
@@ -29,6 +30,9 @@ void producer_answer_request_item(struct wire_writer *writer, const struct db_re
 
 void producer_answer_event(struct wire_writer *writer, const char *name, const struct db_event_row *row);
 void producer_answer_delivery(struct wire_writer *writer, const char *name, const struct db_delivery_row *row);
+
+/* What stands under a key. */
+void producer_answer_key(struct buf *buf, const char *key, const struct db_idempotency_row *row);
 
 /* "…/requests/{id}/documents/{document_id}" */
 void producer_answer_document_uri(struct buf *buf, const char *public_url, const struct uuid *request_id,

@@ -19,10 +19,11 @@
 #include "db/db_submit.h"
 #include "http/http_problem.h"
 #include "http/metrics.h"
-#include "producer_answer.h"
 #include "producer_connection.h"
 #include "producer_decide.h"
+#include "producer_flight.h"
 #include "producer_hint.h"
+#include "producer_leave.h"
 #include "producer_problem.h"
 
 #define ITEM_COUNT_MAX DB_SUBMIT_COUNT_MAX
@@ -54,8 +55,7 @@ struct producer_batch {
     _Atomic int64_t clock_offset_us; /* Database's clock less ours, read with every batch. */
     _Atomic bool has_clock;
     struct metric *item_sizes;
-    struct metric *queued;
-    struct metric *duplicates;
+    struct producer_leave leave;
     struct metric *busy;
     struct metric *failures;
     struct metric *waiting;
@@ -63,43 +63,10 @@ struct producer_batch {
 
 /* ---- one item leaves -------------------------------------------------------------------------------------------- */
 
-static void refuse_item(struct producer_item *item, const struct http_problem *problem, const char *detail)
+static void refuse_item(struct producer_batch *batch, struct producer_item *item, const struct http_problem *problem,
+                        const char *detail)
 {
-    while (item != NULL) {
-        struct producer_item *follower = item->follower;
-        producer_item_refuse(&item, problem, detail);
-        item = follower;
-    }
-}
-
-/* The same submit that came again while the first was on its way is a duplicate of it. */
-static void answer_followers(struct producer_batch *batch, struct producer_item *item, const struct uuid *event_id,
-                             int64_t submitted_us)
-{
-    while (item != NULL) {
-        struct producer_item *follower = item->follower;
-        struct buf body;
-        buf_init(&body, PRODUCER_ANSWER_SIZE_MAX);
-        producer_answer_receipt(&body, &item->request_id, event_id, submitted_us, false);
-        metric_add(batch->duplicates, 1);
-        producer_item_answer(&item, 200, &body, NULL);
-        item = follower;
-    }
-}
-
-static void answer_item(struct producer_batch *batch, struct producer_item *item, struct producer_decision *decision,
-                        const struct db_submit_found *found)
-{
-    struct producer_item *follower = item->follower;
-    const struct uuid event_id = found->is_submitted ? found->event_id : item->event_id;
-    int64_t submitted_us = found->is_submitted ? found->submitted_us : item->now_us;
-    char location[64] = "/requests/";
-    memcpy(location + strlen(location), decision->request_id_text, UUID_TEXT_SIZE);
-    if (producer_item_wants_submit(item)) {
-        metric_add(found->is_submitted ? batch->duplicates : batch->queued, 1);
-    }
-    producer_item_answer(&item, decision->status, &decision->body, decision->has_location ? location : NULL);
-    answer_followers(batch, follower, &event_id, submitted_us);
+    producer_leave_refused(&batch->leave, item, problem, detail);
 }
 
 static void put_back(struct worker *worker, struct producer_item *item, int64_t delay_ms)
@@ -107,16 +74,48 @@ static void put_back(struct worker *worker, struct producer_item *item, int64_t 
     producer_queue_put_back(worker->queue, &item->entry, delay_ms);
 }
 
-/* A rival holds the request: wait on its own, with no thread and no connection. */
-static void wait_for_rival(struct worker *worker, struct producer_item *item)
+/* While it is not known what an earlier attempt came to, no other refusal is true. */
+static void refuse_in_doubt(struct worker *worker, struct producer_item *item)
 {
-    if (clock_monotonic_ms() - item->started_ms > ITEM_PATIENCE_MS) {
-        refuse_item(item, producer_problem("request_busy"), "another call works on this request; try again");
-        return;
-    }
+    refuse_item(worker->batch, item, producer_problem("outcome_unknown"),
+                "the connection was lost at COMMIT and the database stays away; send the same call again");
+}
+
+/* Again in a moment, with no thread and no connection until then. */
+static void wait_a_moment(struct worker *worker, struct producer_item *item)
+{
     metric_add(worker->batch->busy, 1);
     int64_t delay_ms = INT64_C(1) << (item->busy_count < 6 ? item->busy_count++ : 6);
     put_back(worker, item, delay_ms < BUSY_DELAY_MAX_MS ? delay_ms : BUSY_DELAY_MAX_MS);
+}
+
+/* A rival holds the request. */
+static void wait_for_rival(struct worker *worker, struct producer_item *item)
+{
+    if (clock_monotonic_ms() - item->started_ms <= ITEM_PATIENCE_MS) {
+        wait_a_moment(worker, item);
+    } else if (item->is_in_doubt) {
+        refuse_in_doubt(worker, item);
+    } else {
+        refuse_item(worker->batch, item, producer_problem("request_busy"),
+                    "another call works on this request; try again");
+    }
+}
+
+/* A rival works under the key. */
+static void wait_for_key(struct worker *worker, struct producer_item *item)
+{
+    int64_t age_ms = clock_monotonic_ms() - item->started_ms;
+    if (age_ms < (item->is_in_doubt ? DOUBT_PATIENCE_MS : worker->batch->options.settings->key_wait_ms)) {
+        wait_a_moment(worker, item);
+    } else if (item->is_in_doubt) {
+        refuse_in_doubt(worker, item);
+    } else {
+        struct producer_item *next = producer_leave_in_progress(&worker->batch->leave, item);
+        if (next != NULL) {
+            put_back(worker, next, 0);
+        }
+    }
 }
 
 /* An attempt failed and left nothing behind, or nobody knows what (is_unknown). */
@@ -132,15 +131,14 @@ static void fail_item(struct worker *worker, struct producer_item *item, const s
     if (is_tried_again) {
         put_back(worker, item, RETRY_DELAY_MS * item->attempt);
     } else if (item->is_in_doubt) {
-        refuse_item(item, producer_problem("outcome_unknown"),
-                    "the connection was lost at COMMIT and the database stays away; send the same call again");
+        refuse_in_doubt(worker, item);
     } else {
         if (!is_down) {
             log_error("producer.submit_failed", LOG_FIELDS(LOG_ERR(err), LOG_INT("attempt", item->attempt)), "%s",
                       err->text);
         }
         const struct http_problem *problem = producer_problem_of(err);
-        refuse_item(item, problem,
+        refuse_item(worker->batch, item, problem,
                     problem == producer_problem("internal_error") ? "the log of the service says why"
                                                                   : "nothing was written; try again");
     }
@@ -160,6 +158,7 @@ static void mint(struct worker *worker, struct producer_item **items, size_t cou
         worker->keys[i] = (struct db_submit_key){.tenant = items[i]->tenant,
                                                  .request_id = items[i]->request_id,
                                                  .create_type = items[i]->type,
+                                                 .idempotency_key = items[i]->key == NULL ? NULL : items[i]->key->text,
                                                  .is_fresh = items[i]->is_id_minted && items[i]->attempt == 0};
     }
 }
@@ -189,7 +188,8 @@ static size_t decide(struct worker *worker, const struct db_submit *submit, stru
 {
     const struct producer_ground ground = {.settings = worker->batch->options.settings,
                                            .public_url = worker->batch->options.public_url,
-                                           .source = db_submit_source(submit)};
+                                           .source = db_submit_source(submit),
+                                           .clock_us = db_submit_clock_us(submit)};
     size_t write_count = 0;
     for (size_t i = 0; i < count; i++) {
         producer_decide(&ground, items[i], db_submit_found(submit, i), i, &worker->decisions[i]);
@@ -200,23 +200,32 @@ static size_t decide(struct worker *worker, const struct db_submit *submit, stru
     return write_count;
 }
 
-/* Those that need no commit leave with what was found. Their places in items become NULL. */
+/* One that needs no commit leaves with what was found. */
+static void settle_unwritten_item(struct worker *worker, struct producer_item *item, struct producer_decision *decision,
+                                  const struct db_submit_found *found)
+{
+    const struct producer_leave *leave = &worker->batch->leave;
+    switch (decision->verdict) {
+    case PRODUCER_BUSY: wait_for_rival(worker, item); break;
+    case PRODUCER_KEY_BUSY: wait_for_key(worker, item); break;
+    case PRODUCER_REPLAY: producer_leave_replayed(leave, item, &found->answer); break;
+    case PRODUCER_ALONE: producer_queue_put_back(worker->batch->large, &item->entry, 0); break;
+    case PRODUCER_REUSED: producer_leave_reused(leave, item, &found->answer); break;
+    case PRODUCER_REFUSE: refuse_item(worker->batch, item, decision->problem, decision->detail); break;
+    case PRODUCER_TELL: producer_leave_answered(leave, item, decision, found); break;
+    case PRODUCER_WRITE: assert(!"it is to be written"); break;
+    }
+}
+
+/* Their places in items become NULL. */
 static void settle_unwritten(struct worker *worker, const struct db_submit *submit, struct producer_item **items,
                              size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct producer_decision *decision = &worker->decisions[i];
-        if (decision->verdict == PRODUCER_WRITE) {
-            continue;
+        if (worker->decisions[i].verdict != PRODUCER_WRITE) {
+            settle_unwritten_item(worker, items[i], &worker->decisions[i], db_submit_found(submit, i));
+            items[i] = NULL;
         }
-        if (decision->verdict == PRODUCER_BUSY) {
-            wait_for_rival(worker, items[i]);
-        } else if (decision->verdict == PRODUCER_REFUSE) {
-            refuse_item(items[i], decision->problem, decision->detail);
-        } else {
-            answer_item(worker->batch, items[i], decision, db_submit_found(submit, i));
-        }
-        items[i] = NULL;
     }
 }
 
@@ -230,7 +239,7 @@ static void settle_written(struct worker *worker, struct producer_item **items, 
         if (worker->writes[w].event != NULL && !was_queued[w]) {
             wait_for_rival(worker, items[i]); /* The constraint let somebody else in: the next look tells whom. */
         } else {
-            answer_item(worker->batch, items[i], &worker->decisions[i], &nothing_before);
+            producer_leave_answered(&worker->batch->leave, items[i], &worker->decisions[i], &nothing_before);
         }
         items[i] = NULL;
     }
@@ -350,6 +359,12 @@ static bool is_same_request(const struct producer_item *a, const struct producer
     return strcmp(a->tenant, b->tenant) == 0 && uuid_compare(&a->request_id, &b->request_id) == 0;
 }
 
+static bool can_follow(const struct producer_item *first, const struct producer_item *item)
+{
+    return first->kind == PRODUCER_SUBMIT && item->kind == PRODUCER_SUBMIT && first->key == NULL && item->key == NULL &&
+           item->follower == NULL && !item->is_in_doubt;
+}
+
 /* Sorted by (tenant, request id), each request once: the same submit again follows the first, anything else about the
  * same request waits for the next batch. */
 static size_t arrange(struct worker *worker, struct producer_item **items, size_t count)
@@ -361,8 +376,7 @@ static size_t arrange(struct worker *worker, struct producer_item **items, size_
         struct producer_item *last = kept == 0 ? NULL : items[kept - 1];
         if (last == NULL || !is_same_request(last, item)) {
             items[kept++] = item;
-        } else if (last->kind == PRODUCER_SUBMIT && item->kind == PRODUCER_SUBMIT && item->follower == NULL &&
-                   !item->is_in_doubt) {
+        } else if (can_follow(last, item)) {
             item->follower = last->follower;
             last->follower = item;
         } else {
@@ -372,6 +386,12 @@ static size_t arrange(struct worker *worker, struct producer_item **items, size_
     return kept;
 }
 
+/* True unless it follows another call under its key, or was refused. */
+static bool leads(struct producer_batch *batch, struct producer_item *item)
+{
+    return item->key == NULL || item->key->flight != NULL || producer_flight_join(batch->leave.flights, item);
+}
+
 /* Those whose bodies were too large for the server's thread are parsed here. */
 static size_t parse_items(struct worker *worker, struct producer_entry **entries, struct producer_item **items,
                           size_t count)
@@ -379,7 +399,7 @@ static size_t parse_items(struct worker *worker, struct producer_entry **entries
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         items[kept] = (struct producer_item *)entries[i];
-        if (producer_item_parsed(&items[kept], worker->batch->options.settings)) {
+        if (producer_item_parsed(&items[kept], worker->batch->options.settings) && leads(worker->batch, items[kept])) {
             kept++;
         }
     }
@@ -439,8 +459,11 @@ static void make_metrics(struct producer_batch *batch)
     struct metrics *metrics = batch->options.metrics;
     batch->item_sizes = metrics_histogram(metrics, "onceward_producer_batch_items", "Calls in one transaction.", NULL,
                                           bounds, sizeof bounds / sizeof *bounds);
-    batch->queued = metrics_counter(metrics, "onceward_producer_submits_total", "Submits answered.", queued);
-    batch->duplicates = metrics_counter(metrics, "onceward_producer_submits_total", "Submits answered.", duplicate);
+    batch->leave.replays = metrics_counter(metrics, "onceward_producer_replays_total",
+                                           "Calls answered with the answer that stood under their key.", NULL);
+    batch->leave.queued = metrics_counter(metrics, "onceward_producer_submits_total", "Submits answered.", queued);
+    batch->leave.duplicates =
+        metrics_counter(metrics, "onceward_producer_submits_total", "Submits answered.", duplicate);
     batch->busy = metrics_counter(metrics, "onceward_producer_busy_total",
                                   "Times that a call was put back because another worked on its request.", NULL);
     batch->waiting = metrics_gauge(metrics, "onceward_producer_waiting_calls", "Calls that wait for a batch.", NULL);
@@ -459,15 +482,12 @@ struct producer_batch *producer_batch_new(const struct producer_batch_options *o
     }
     if (batch == NULL || batch->small == NULL || batch->large == NULL) {
         err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for the batchers");
-        if (batch != NULL) {
-            producer_queue_free(&batch->small);
-            producer_queue_free(&batch->large);
-        }
-        free(batch);
+        producer_batch_free(&batch);
         return NULL;
     }
     make_metrics(batch);
-    bool is_good = true;
+    batch->leave.flights = producer_flight_open(options->settings, err);
+    bool is_good = batch->leave.flights != NULL;
     for (int64_t i = 0; is_good && i < options->settings->batchers; i++) {
         is_good = start_worker(batch, batch->small, ITEM_COUNT_MAX, err);
     }
@@ -482,9 +502,26 @@ struct producer_batch *producer_batch_new(const struct producer_batch_options *o
 
 void producer_batch_put(struct producer_batch *batch, struct producer_item *item)
 {
+    if (item->parse == NULL && !leads(batch, item)) {
+        return;
+    }
     bool is_large = item->parse != NULL || producer_item_size(item) > PRODUCER_LARGE_SIZE;
     if (!producer_queue_put(is_large ? batch->large : batch->small, &item->entry)) {
-        refuse_item(item, producer_problem("too_busy"), "too many calls wait for the database");
+        refuse_item(batch, item, producer_problem("too_busy"), "too many calls wait for the database");
+    }
+}
+
+/* Lets the workers of a queue finish what is in it. */
+static void end_queue(struct producer_batch *batch, struct producer_queue *queue)
+{
+    if (queue == NULL) {
+        return;
+    }
+    producer_queue_close(queue);
+    for (size_t i = 0; i < batch->worker_count; i++) {
+        if (batch->workers[i]->queue == queue) {
+            thread_join(&batch->workers[i]->thread);
+        }
     }
 }
 
@@ -495,13 +532,13 @@ void producer_batch_free(struct producer_batch **batchp)
     if (batch == NULL) {
         return;
     }
-    producer_queue_close(batch->small);
-    producer_queue_close(batch->large);
+    end_queue(batch, batch->small); /* First, since it hands items to the other. */
+    end_queue(batch, batch->large);
     for (size_t i = 0; i < batch->worker_count; i++) {
-        thread_join(&batch->workers[i]->thread);
         free(batch->workers[i]);
     }
     producer_queue_free(&batch->small);
     producer_queue_free(&batch->large);
+    producer_flight_close(&batch->leave.flights);
     free(batch);
 }

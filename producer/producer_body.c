@@ -181,14 +181,13 @@ static bool take_type_and_data(struct producer_item *item, const struct wire_val
 bool producer_body_create(const struct http_request *request, const struct producer_settings *settings,
                           struct producer_item *item, struct err *err)
 {
-    struct wire_value body;
     struct wire_value type;
     struct wire_value data;
     const struct wire_member members[] = {
         {.name = "type", .kinds = WIRE_STRING, .is_required = true, .ret_value = &type},
         {.name = "data", .kinds = WIRE_OBJECT | WIRE_NULL, .ret_value = &data},
     };
-    return read_json(request, &body, err) && wire_body_members(&body, "", members, 2, err) &&
+    return read_json(request, &item->body, err) && wire_body_members(&item->body, "", members, 2, err) &&
            take_type_and_data(item, &type, &data, settings, err);
 }
 
@@ -352,8 +351,7 @@ bool producer_body_document(const struct http_request *request, const struct pro
     if (query.count > 0) {
         return err_set(err, ERR_PERMANENT, "query_invalid", "document_id stands in the body unless there is a name");
     }
-    struct wire_value body;
-    return read_json(request, &body, err) && read_json_document(&body, "", settings, item, err);
+    return read_json(request, &item->body, err) && read_json_document(&item->body, "", settings, item, err);
 }
 
 /* ---- all in one -------------------------------------------------------------------------------------------------- */
@@ -418,7 +416,6 @@ static bool take_documents(struct producer_item *item, const struct wire_value *
 bool producer_body_submission(const struct http_request *request, const struct producer_settings *settings,
                               struct producer_item *item, struct err *err)
 {
-    struct wire_value body;
     struct wire_value id;
     struct wire_value type;
     struct wire_value data;
@@ -429,7 +426,7 @@ bool producer_body_submission(const struct http_request *request, const struct p
         {.name = "data", .kinds = WIRE_OBJECT | WIRE_NULL, .ret_value = &data},
         {.name = "documents", .kinds = WIRE_ARRAY | WIRE_NULL, .ret_value = &documents},
     };
-    if (!read_json(request, &body, err) || !wire_body_members(&body, "", members, 4, err) ||
+    if (!read_json(request, &item->body, err) || !wire_body_members(&item->body, "", members, 4, err) ||
         !take_type_and_data(item, &type, &data, settings, err)) {
         return false;
     }
@@ -442,21 +439,35 @@ bool producer_body_submission(const struct http_request *request, const struct p
     return documents.kind != WIRE_ARRAY || take_documents(item, &documents, settings, err);
 }
 
-bool producer_body_is_empty(const struct http_request *request, struct err *err)
+static bool read_empty(const struct http_request *request, struct wire_value *ret_body, struct err *err)
 {
+    static const char nothing[] = "{}";
+    struct wire_value value;
     if (request->body_size == 0) {
+        *ret_body = (struct wire_value){.kind = WIRE_OBJECT, .text = nothing, .size = sizeof nothing - 1};
         return true;
     }
-    struct wire_value body;
-    struct wire_value value;
-    if (!read_json(request, &body, err)) {
+    if (!read_json(request, ret_body, err)) {
         return false;
     }
-    struct wire_iterator iterator = wire_json_begin(&body);
-    if (body.kind != WIRE_OBJECT || wire_json_next(&iterator, NULL, &value)) {
+    struct wire_iterator iterator = wire_json_begin(ret_body);
+    if (ret_body->kind != WIRE_OBJECT || wire_json_next(&iterator, NULL, &value)) {
         return err_set(err, ERR_PERMANENT, "body_invalid", "this call takes no body, or an empty object");
     }
     return true;
+}
+
+bool producer_body_submit(const struct http_request *request, const struct producer_settings *settings,
+                          struct producer_item *item, struct err *err)
+{
+    (void)settings;
+    return read_empty(request, &item->body, err);
+}
+
+bool producer_body_is_empty(const struct http_request *request, struct err *err)
+{
+    struct wire_value body;
+    return read_empty(request, &body, err);
 }
 
 void producer_body_traceparent(const struct http_request *request, char ret_text[PRODUCER_TRACEPARENT_SIZE])

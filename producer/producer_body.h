@@ -30,6 +30,10 @@ bool producer_body_document(const struct http_request *request, const struct pro
                             struct producer_item *item, struct err *err) MUST_CHECK;
 
 /* Nothing, or an empty JSON object. */
+bool producer_body_submit(const struct http_request *request, const struct producer_settings *settings,
+                          struct producer_item *item, struct err *err) MUST_CHECK;
+
+/* The same for a route without an item. */
 bool producer_body_is_empty(const struct http_request *request, struct err *err) MUST_CHECK;
 
 /* The traceparent header where it is well-formed, else "". */

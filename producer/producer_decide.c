@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The rules of the submit path, in the order in which they are checked: is it
- * free, does it exist, is it the same, may documents come, may it be submitted.
+ * what stands under the key, is it free, does it exist, is it the same, may documents come, may it be submitted.
  * Touches no connection, so that a table of cases can try every rule.
  */
 #include "producer_decide.h"
@@ -257,6 +257,61 @@ static bool make_event(struct call *call)
     return true;
 }
 
+/* ---- the key ----------------------------------------------------------------------------------------------------- */
+
+/* False when the key alone decides. */
+static bool check_key(struct call *call)
+{
+    const struct producer_key *key = call->item->key;
+    const struct db_idempotency_found *answer = &call->found->answer;
+    struct producer_decision *decision = call->decision;
+    if (key == NULL) {
+        return true;
+    }
+    if (answer->exists && answer->is_expired && call->ground->settings->expired_keys == PRODUCER_EXPIRED_REFUSE) {
+        return refuse(call, "idempotency_result_expired", "the key was used before, and its answer is kept no more");
+    }
+    if (answer->exists && !answer->is_expired) {
+        bool is_same = answer->fingerprint.size == DB_SHA256_SIZE &&
+                       memcmp(answer->fingerprint.data, key->fingerprint, DB_SHA256_SIZE) == 0;
+        decision->verdict = !is_same ? PRODUCER_REUSED : answer->body.data == NULL ? PRODUCER_ALONE : PRODUCER_REPLAY;
+        return false;
+    }
+    decision->verdict = answer->is_busy ? PRODUCER_KEY_BUSY : decision->verdict;
+    return !answer->is_busy;
+}
+
+/* What is kept: only success is, in the transaction of its effect. */
+static void fill_answer(struct call *call)
+{
+    const struct producer_item *item = call->item;
+    const struct db_submit_found *found = call->found;
+    struct producer_decision *decision = call->decision;
+    if (item->key == NULL) {
+        return;
+    }
+    bool is_whole = decision->has_location
+                        ? text_format(decision->headers, sizeof decision->headers,
+                                      "Content-Type: application/json\nLocation: %s\n", decision->location)
+                        : text_copy(decision->headers, sizeof decision->headers, "Content-Type: application/json\n");
+    assert(is_whole);
+    decision->answer = (struct db_idempotency_write){
+        .fingerprint = item->key->fingerprint,
+        .components = item->key->components,
+        .status = decision->status,
+        .headers = decision->headers,
+        .body = {decision->body.data, decision->body.size},
+        .resource = decision->location,
+        .created_us = item->now_us,
+        .expires_us = call->ground->clock_us + call->ground->settings->key_lifetime_s * 1000000,
+    };
+    if (producer_item_wants_submit(item)) {
+        decision->answer.event_id = found->is_submitted ? &found->event_id : &item->event_id;
+    }
+    decision->write.answer = &decision->answer;
+    decision->verdict = PRODUCER_WRITE;
+}
+
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
 /* An attempt whose outcome was not known left this call's own marks if it was committed. */
@@ -330,11 +385,14 @@ void producer_decide(const struct producer_ground *ground, const struct producer
     *ret_decision = (struct producer_decision){.verdict = PRODUCER_BUSY};
     buf_init(&ret_decision->body, PRODUCER_ANSWER_SIZE_MAX);
     buf_init(&ret_decision->value, 0);
-    if (found->is_busy) {
-        return;
-    }
     struct call call = {.ground = ground, .item = item, .found = found, .decision = ret_decision};
     uuid_to_text(&item->request_id, ret_decision->request_id_text);
+    bool is_whole = text_format(ret_decision->location, sizeof ret_decision->location, "/requests/%s",
+                                ret_decision->request_id_text);
+    assert(is_whole);
+    if (!check_key(&call) || found->is_busy) {
+        return;
+    }
     bool queues = producer_item_wants_submit(item) && !found->is_submitted;
     if (!check_request(&call) || !check_documents(&call) || (queues && !make_event(&call))) {
         return;
@@ -349,6 +407,7 @@ void producer_decide(const struct producer_ground *ground, const struct producer
         return;
     }
     fill_write(&call, index, queues);
+    fill_answer(&call);
 }
 
 void producer_decision_done(struct producer_decision *decision)

@@ -17,10 +17,14 @@
 #include "producer_settings.h"
 
 enum producer_verdict {
-    PRODUCER_BUSY,   /* Somebody else works on the request: again in a moment. */
-    PRODUCER_REFUSE, /* With problem and detail. */
-    PRODUCER_TELL,   /* With status and body; nothing is to be written. */
-    PRODUCER_WRITE,  /* The same once `write` is committed. */
+    PRODUCER_BUSY,     /* Somebody else works on the request: again in a moment. */
+    PRODUCER_KEY_BUSY, /* Somebody else works under the key. */
+    PRODUCER_REPLAY,   /* The answer that stands under the key. */
+    PRODUCER_ALONE,    /* The same, but it is large and was not read: again, alone. */
+    PRODUCER_REUSED,   /* Another call stands under the key. */
+    PRODUCER_REFUSE,   /* With problem and detail. */
+    PRODUCER_TELL,     /* With status and body; nothing is to be written. */
+    PRODUCER_WRITE,    /* The same once `write` is committed. */
 };
 
 #define PRODUCER_DETAIL_SIZE 320
@@ -32,6 +36,9 @@ struct producer_decision {
     int status;
     struct buf body;
     bool has_location;
+    char location[64]; /* Of the request. */
+    char headers[160]; /* As they are kept under a key. */
+    struct db_idempotency_write answer;
     struct db_submit_write write; /* Borrows from the rest, from the item and from what was found. */
     struct event event;
     struct buf value;
@@ -47,6 +54,7 @@ struct producer_ground {
     const struct producer_settings *settings;
     const char *public_url;
     const char *source;
+    int64_t clock_us; /* The database's. */
 };
 
 /* Fills *ret_decision, which producer_decision_done() empties. index is the item's place in the batch. */

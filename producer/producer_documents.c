@@ -21,7 +21,7 @@ void producer_documents_add(void *context, struct http_exchange *exchange)
 {
     struct producer *producer = context;
     struct uuid id;
-    if (!producer_routes_no_key(exchange) || !producer_routes_id(exchange, &id)) {
+    if (!producer_routes_id(exchange, &id)) {
         return;
     }
     struct producer_item *item = producer_routes_item(producer, exchange, PRODUCER_DOCUMENT);

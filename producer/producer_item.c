@@ -5,6 +5,8 @@
 #include "producer_item.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "http/http_problem.h"
@@ -35,6 +37,7 @@ void producer_item_free(struct producer_item **itemp)
         buf_done(&item->documents[i].decoded);
     }
     free(item->documents);
+    free(item->key);
     free(item->type);
     free(item);
 }
@@ -45,7 +48,14 @@ bool producer_item_parsed(struct producer_item **itemp, const struct producer_se
     producer_item_parse *parse = item->parse;
     struct err err = ERR_INIT;
     item->parse = NULL;
-    if (parse == NULL || parse(http_exchange_request(item->exchange), settings, item, &err)) {
+    if (parse == NULL) {
+        return true;
+    }
+    const struct http_request *request = http_exchange_request(item->exchange);
+    const struct wire_value *body = &item->body;
+    if (parse(request, settings, item, &err) &&
+        (item->key == NULL ||
+         producer_key_fingerprint(item->key, request, body->kind == WIRE_ABSENT ? NULL : body, &err))) {
         return true;
     }
     producer_problem_refuse(item->exchange, &err, item->accept);
@@ -82,5 +92,96 @@ void producer_item_answer(struct producer_item **itemp, int status, struct buf *
 void producer_item_refuse(struct producer_item **itemp, const struct http_problem *problem, const char *detail)
 {
     http_respond_problem((*itemp)->exchange, problem, NULL, "%s", detail);
+    producer_item_free(itemp);
+}
+
+/* ---- under a key ---------------------------------------------------------------------------------------------------
+ */
+
+/* What is kept of an answer's headers, and sent again. */
+static bool is_kept_header(const char *name)
+{
+    static const char *const names[] = {"Content-Type", "Location", "ETag"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcasecmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_visible(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Splits lines in place. Whatever stands in a row, nothing but a clean header is sent. */
+static size_t read_headers(char *lines, struct http_response *response, size_t count_max)
+{
+    size_t count = 0;
+    char *rest = NULL;
+    for (char *line = strtok_r(lines, "\r\n", &rest); line != NULL; line = strtok_r(NULL, "\r\n", &rest)) {
+        char *colon = strstr(line, ": ");
+        if (colon == NULL || count == count_max) {
+            continue;
+        }
+        *colon = '\0';
+        const char *value = colon + 2;
+        if (!is_kept_header(line) || !is_visible(value)) {
+            continue;
+        }
+        if (strcasecmp(line, "Content-Type") == 0) {
+            response->content_type = value;
+        } else {
+            response->headers[count++] = (struct http_header){line, value};
+        }
+    }
+    return count;
+}
+
+void producer_item_reply(struct producer_item **itemp, const struct producer_reply *reply)
+{
+    char expires[CLOCK_TEXT_SIZE];
+    struct http_response response = {.status = reply->status};
+    char *lines = strdup(reply->headers);
+    response.body = malloc(reply->body.size + 1);
+    if (lines == NULL || response.body == NULL) {
+        free(lines);
+        free(response.body);
+        producer_item_refuse(itemp, producer_problem("too_busy"), "no memory for the answer; it is kept under the key");
+        return;
+    }
+    clock_to_text(reply->expires_us, expires);
+    memcpy(response.body, reply->body.data, reply->body.size);
+    response.body_size = reply->body.size;
+    size_t count = read_headers(lines, &response, HTTP_RESPONSE_HEADER_COUNT_MAX - 3);
+    response.headers[count++] = (struct http_header){"Idempotent-Replayed", reply->is_replayed ? "true" : "false"};
+    response.headers[count++] = (struct http_header){"Idempotency-Expires", expires};
+    http_respond((*itemp)->exchange, &response);
+    free(lines);
+    producer_item_free(itemp);
+}
+
+void producer_item_refuse_reused(struct producer_item **itemp, const char *components, const char *resource)
+{
+    struct buf members;
+    buf_init(&members, 4096);
+    producer_key_write_differences(&members, (*itemp)->key->components, components);
+    buf_text(&members, ",\"resource\":");
+    if (resource == NULL) {
+        buf_text(&members, "null");
+    } else {
+        buf_json_string(&members, resource, strlen(resource));
+    }
+    http_respond_problem_with((*itemp)->exchange, producer_problem("idempotency_key_reused"),
+                              members.has_overflowed ? NULL : members.data,
+                              "the key stands for another call; differs and members say in what, resource what that "
+                              "one made");
+    buf_done(&members);
     producer_item_free(itemp);
 }

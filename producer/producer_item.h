@@ -14,7 +14,9 @@
 #include "base/err.h"
 #include "base/uuid.h"
 #include "db/db_submit.h"
+#include "producer_key.h"
 #include "producer_queue.h"
+#include "wire/wire_json.h"
 
 struct http_exchange;
 struct http_problem;
@@ -55,6 +57,8 @@ struct producer_item {
     const char *accept;         /* For a 415. */
     enum producer_item_kind kind;
     const char *tenant;
+    struct producer_key *key; /* NULL: none. */
+    struct wire_value body;   /* The checked JSON; WIRE_ABSENT: raw bytes. */
     struct uuid request_id;
     bool is_id_minted; /* By us, for this call. */
     char *type;        /* When it may create; else NULL. */
@@ -71,7 +75,7 @@ struct producer_item {
     int attempt; /* That failed. */
     int busy_count;
     int64_t started_ms;
-    struct producer_item *follower; /* The same submit once more, in the same batch. */
+    struct producer_item *follower; /* The same call once more: of the same batch, or under the same key. */
 };
 
 /* NULL only when memory is out. */
@@ -89,8 +93,21 @@ size_t producer_item_size(const struct producer_item *item);
 
 bool producer_item_wants_submit(const struct producer_item *item);
 
+/* What is said under a key, or once more. Borrowed until the call. */
+struct producer_reply {
+    int status;
+    const char *headers; /* Lines of "Name: value". */
+    struct bytes body;
+    bool is_replayed;
+    int64_t expires_us;
+};
+
 /* Each answers and frees. The body is taken. location: also a Location header when it is not NULL. */
 void producer_item_answer(struct producer_item **itemp, int status, struct buf *body, const char *location);
+void producer_item_reply(struct producer_item **itemp, const struct producer_reply *reply);
 void producer_item_refuse(struct producer_item **itemp, const struct http_problem *problem, const char *detail);
+
+/* Another call has the key: components are that one's. resource is what it made; NULL: it is still running. */
+void producer_item_refuse_reused(struct producer_item **itemp, const char *components, const char *resource);
 
 #endif

@@ -24,7 +24,7 @@ static const char *const statuses[] = {"open", "submitted", NULL};
 
 static void create(struct producer *producer, struct http_exchange *exchange, const struct uuid *own_id)
 {
-    if (!producer_routes_no_key(exchange) || !producer_routes_no_query(exchange)) {
+    if (!producer_routes_no_query(exchange)) {
         return;
     }
     struct producer_item *item = producer_routes_item(producer, exchange, PRODUCER_CREATE);

@@ -5,6 +5,7 @@
 #include "producer_routes.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -65,6 +66,7 @@ static struct http_route routes[] = {
     {"GET", "/events", 0, producer_events_list},
     {"GET", "/events/{event_id}", 0, producer_events_get},
     {"GET", "/deliveries", 0, producer_events_deliveries},
+    {"GET", "/idempotency-keys/{key}", 0, producer_keys_get},
 };
 
 #define ROUTE_COUNT (sizeof routes / sizeof *routes)
@@ -129,13 +131,52 @@ static void handle_root(void *context, struct http_exchange *exchange)
     http_respond(exchange, &response);
 }
 
+/* The key of the call into *ret_key, NULL where it has none. */
+static bool read_key(const struct http_request *request, bool is_required, struct producer_key **ret_key,
+                     struct err *err)
+{
+    size_t count = 0;
+    const char *value = http_request_header(request, "idempotency-key", &count);
+    *ret_key = NULL;
+    if (value == NULL) {
+        return !is_required || err_set(err, ERR_PERMANENT, "idempotency_key_missing",
+                                       "send a header Idempotency-Key that is new for each operation, and the same for "
+                                       "every repetition of it");
+    }
+    if (count > 1) {
+        return err_set(err, ERR_PERMANENT, "idempotency_key_invalid", "the header stands on more than one line");
+    }
+    struct producer_key *key = calloc(1, sizeof *key);
+    if (key == NULL) {
+        return err_set(err, ERR_TRANSIENT, "too_busy", "no memory for the call");
+    }
+    if (!producer_key_parse(value, key->text, err)) {
+        free(key);
+        return false;
+    }
+    *ret_key = key;
+    return true;
+}
+
 struct producer_item *producer_routes_item(struct producer *producer, struct http_exchange *exchange,
                                            enum producer_item_kind kind)
 {
     assert(producer != NULL);
+    struct producer_key *key = NULL;
+    struct err err = ERR_INIT;
+    if (!read_key(http_exchange_request(exchange), producer->settings->key_is_required, &key, &err)) {
+        producer_problem_refuse(exchange, &err, NULL);
+        return NULL;
+    }
     struct producer_item *item = producer_item_new(exchange, kind, producer_auth_tenant(exchange));
     if (item == NULL) {
+        free(key);
         http_respond_problem(exchange, producer_problem("too_busy"), NULL, "no memory for the call");
+        return NULL;
+    }
+    item->key = key;
+    if (key != NULL) {
+        key->item = item;
     }
     return item;
 }
@@ -209,8 +250,7 @@ bool producer_routes_no_key(struct http_exchange *exchange)
         return true;
     }
     http_respond_problem(exchange, producer_problem("idempotency_key_unsupported"), NULL,
-                         "nothing was done, since the key would protect nothing; send the call without it and with "
-                         "your own request id (PUT /requests/{id}, or \"id\" in POST /submissions), which does");
+                         "nothing was done, since the key would protect nothing; send the call without it");
     return false;
 }
 

@@ -44,9 +44,13 @@ void producer_events_list(void *context, struct http_exchange *exchange);
 void producer_events_get(void *context, struct http_exchange *exchange);
 void producer_events_deliveries(void *context, struct http_exchange *exchange);
 
+/* producer_keys.c */
+void producer_keys_get(void *context, struct http_exchange *exchange);
+
 /* ---- for the handlers: producer_routes.c ---- */
 
-/* An item, or a read, for this exchange. NULL when it has been answered, since memory is out. */
+/* An item with its key, or a read, for this exchange. NULL when it has been answered: memory is out, or the key is no
+ * good. */
 struct producer_item *producer_routes_item(struct producer *producer, struct http_exchange *exchange,
                                            enum producer_item_kind kind);
 struct producer_read *producer_routes_read(struct producer *producer, struct http_exchange *exchange,
@@ -71,7 +75,7 @@ bool producer_routes_id(struct http_exchange *exchange, struct uuid *ret_id);
 /* False when it has been answered: the route takes no query. */
 bool producer_routes_no_query(struct http_exchange *exchange);
 
-/* A call that writes must not believe itself protected by a key that is not honoured. False: answered. */
+/* For a route that does not honour keys: nobody must believe himself protected. False: answered. */
 bool producer_routes_no_key(struct http_exchange *exchange);
 
 #define PRODUCER_PAGE_DEFAULT 100

@@ -12,6 +12,8 @@
 
 #include "base/config.h"
 
+enum producer_expired { PRODUCER_EXPIRED_RENEW, PRODUCER_EXPIRED_REFUSE };
+
 struct producer_settings {
     const char *database;
     bool database_is_pooled;
@@ -33,6 +35,14 @@ struct producer_settings {
     size_t submission_bytes_max;
     size_t bodies_bytes_max;
     int64_t connection_count_max;
+    bool key_is_required;
+    int64_t key_lifetime_s;
+    int64_t key_wait_ms;
+    int64_t key_waiters_max;
+    int64_t tenant_waiters_max;
+    int expired_keys; /* enum producer_expired */
+    int64_t expired_keys_kept_s;
+    int64_t reap_interval_s;
 };
 
 extern const struct config_program producer_settings_program;

@@ -13,13 +13,7 @@ void producer_submissions_submit(void *context, struct http_exchange *exchange)
 {
     struct producer *producer = context;
     struct uuid id;
-    struct err err = ERR_INIT;
-    if (!producer_routes_no_key(exchange) || !producer_routes_no_query(exchange) ||
-        !producer_routes_id(exchange, &id)) {
-        return;
-    }
-    if (!producer_body_is_empty(http_exchange_request(exchange), &err)) {
-        producer_problem_refuse(exchange, &err, "application/json");
+    if (!producer_routes_no_query(exchange) || !producer_routes_id(exchange, &id)) {
         return;
     }
     struct producer_item *item = producer_routes_item(producer, exchange, PRODUCER_SUBMIT);
@@ -28,13 +22,13 @@ void producer_submissions_submit(void *context, struct http_exchange *exchange)
     }
     item->request_id = id;
     producer_body_traceparent(http_exchange_request(exchange), item->traceparent);
-    producer_batch_put(producer->batch, item);
+    producer_routes_write(producer, item, producer_body_submit, "application/json");
 }
 
 void producer_submissions_create(void *context, struct http_exchange *exchange)
 {
     struct producer *producer = context;
-    if (!producer_routes_no_key(exchange) || !producer_routes_no_query(exchange)) {
+    if (!producer_routes_no_query(exchange)) {
         return;
     }
     struct producer_item *item = producer_routes_item(producer, exchange, PRODUCER_SUBMISSION);

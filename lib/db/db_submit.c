@@ -213,10 +213,23 @@ static void read_routes(struct db_submit *submit, const PGresult *result)
 }
 
 /* The calls of the first flush; what nobody needs is left out. */
-enum begin_call { CALL_CLAIM, CALL_LOCK, CALL_LOOK, CALL_DOCUMENTS, CALL_ROUTES, CALL_DEPLOYMENT, CALL_COUNT };
+enum begin_call {
+    CALL_KEY_CLAIM,
+    CALL_KEY_LOOK,
+    CALL_CLAIM,
+    CALL_LOCK,
+    CALL_LOOK,
+    CALL_DOCUMENTS,
+    CALL_ROUTES,
+    CALL_DEPLOYMENT,
+    CALL_COUNT
+};
 
 static bool read_results(struct db_submit *submit, struct err *err)
 {
+    if (submit->results[CALL_KEY_CLAIM] != NULL) {
+        db_idempotency_read(submit, submit->results[CALL_KEY_CLAIM], submit->results[CALL_KEY_LOOK]);
+    }
     if (submit->results[CALL_CLAIM] != NULL) {
         read_claimed(submit, submit->results[CALL_CLAIM]);
     }
@@ -249,16 +262,22 @@ void db_submit_free(struct db_submit *submit)
 
 static bool run_begin(struct db *db, struct db_submit *submit, struct err *err)
 {
-    static const struct db_statement *const statements[CALL_COUNT] = {&CLAIM,     &LOCK,   &LOOK,
-                                                                      &DOCUMENTS, &ROUTES, &DEPLOYMENT};
+    static const struct db_statement *const statements[CALL_COUNT] = {
+        &db_idempotency_claim, &db_idempotency_look, &CLAIM, &LOCK, &LOOK, &DOCUMENTS, &ROUTES, &DEPLOYMENT};
+    DB_PARAMS(key_claimed);
+    DB_PARAMS(key_looked);
     DB_PARAMS(claimed);
     DB_PARAMS(known);
     DB_PARAMS(types);
+    bool has_key = db_idempotency_add(&key_claimed, submit) > 0 && db_idempotency_add(&key_looked, submit) > 0;
+    db_params_bool(&key_looked, submit->count == 1);
     bool has_claimed = add_keys(&claimed, submit, KEYS_CLAIMED) > 0;
     bool has_known = add_keys(&known, submit, KEYS_KNOWN) > 0;
     bool has_types = add_types(&types, submit) > 0;
-    const struct db_params *const params[CALL_COUNT] = {&claimed, &known, &known, &known, &types, NULL};
-    const bool is_wanted[CALL_COUNT] = {has_claimed, has_known, has_known, has_known, has_types, true};
+    const struct db_params *const params[CALL_COUNT] = {&key_claimed, &key_looked, &claimed, &known,
+                                                        &known,       &known,      &types,   NULL};
+    const bool is_wanted[CALL_COUNT] = {has_key,   has_key,   has_claimed, has_known,
+                                        has_known, has_known, has_types,   true};
     struct db_call calls[CALL_COUNT];
     size_t places[CALL_COUNT];
     size_t count = 0;

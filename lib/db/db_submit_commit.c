@@ -38,6 +38,28 @@ static const struct db_statement INSERT_EVENTS = {
     .columns = {DB_UUID},
 };
 
+/* The guarantee: an answer is kept if and only if its effect is. It must be true: an event that it speaks of is the one
+ * of the request's submission. And it must be kept: a key that stands there and is valid was written by somebody
+ * without the key's lock, since we hold it. In both cases the division fails and takes everything back. */
+static const struct db_statement INSERT_ANSWERS = {
+    .sql = "WITH kept AS (INSERT INTO onceward.idempotency_keys AS k (tenant, key, fingerprint, components, status, "
+           "headers, body, resource, event_id, created_at, expires_at) "
+           "SELECT i.tenant, i.key, i.fingerprint, i.components, i.status, i.headers, i.body, i.resource, i.event_id, "
+           "i.created_at, i.expires_at FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::int2[], "
+           "$6::text[], $7::bytea[], $8::text[], $9::uuid[], $10::uuid[], $11::timestamptz[], $12::timestamptz[]) AS "
+           "i(tenant, key, fingerprint, components, status, headers, body, resource, request_id, event_id, created_at, "
+           "expires_at) "
+           "WHERE i.event_id IS NULL OR EXISTS (SELECT FROM onceward.submissions s WHERE s.tenant = i.tenant "
+           "AND s.request_id = i.request_id AND s.event_id = i.event_id) "
+           "ON CONFLICT (tenant, key) DO UPDATE SET fingerprint = excluded.fingerprint, "
+           "components = excluded.components, status = excluded.status, headers = excluded.headers, "
+           "body = excluded.body, resource = excluded.resource, event_id = excluded.event_id, "
+           "created_at = excluded.created_at, expires_at = excluded.expires_at "
+           "WHERE k.expires_at <= clock_timestamp() RETURNING 1) "
+           "SELECT 1 / (count(*) = $13)::int4 FROM kept",
+    .columns = {DB_INT4},
+};
+
 typedef void add_element(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write);
 
 static void add_tenant(struct db_params *params, const struct db_submit *submit, const struct db_submit_write *write)
@@ -114,6 +136,29 @@ static void add_number(struct db_params *params, const struct db_submit *submit,
 }
 
 /* A parameter that is an array with one element per write. */
+#define ADD_ANSWER(member, adder, value)                                                                               \
+    static void add_answer_##member(struct db_params *params, const struct db_submit *submit,                          \
+                                    const struct db_submit_write *write)                                               \
+    {                                                                                                                  \
+        (void)submit;                                                                                                  \
+        adder(params, value);                                                                                          \
+    }
+ADD_ANSWER(fingerprint, db_params_bytea, ((struct bytes){write->answer->fingerprint, DB_SHA256_SIZE}))
+ADD_ANSWER(components, db_params_text, write->answer->components)
+ADD_ANSWER(status, db_params_int2, (int16_t)write->answer->status)
+ADD_ANSWER(headers, db_params_text, write->answer->headers)
+ADD_ANSWER(body, db_params_bytea, write->answer->body)
+ADD_ANSWER(resource, db_params_text, write->answer->resource)
+ADD_ANSWER(event_id, db_params_uuid, write->answer->event_id == NULL ? NULL : write->answer->event_id->bytes)
+ADD_ANSWER(created, db_params_timestamptz, write->answer->created_us)
+ADD_ANSWER(expires, db_params_timestamptz, write->answer->expires_us)
+
+static void add_idempotency_key(struct db_params *params, const struct db_submit *submit,
+                                const struct db_submit_write *write)
+{
+    db_params_text(params, submit->keys[write->index].idempotency_key);
+}
+
 struct column {
     enum db_type type;
     add_element *add;
@@ -131,6 +176,21 @@ static const struct column event_columns[] = {
     {DB_TEXT, add_event_key},        {DB_BYTEA, add_value},           {DB_INT4, add_number},
 };
 
+static const struct column answer_columns[] = {
+    {DB_TEXT, add_tenant},
+    {DB_TEXT, add_idempotency_key},
+    {DB_BYTEA, add_answer_fingerprint},
+    {DB_TEXT, add_answer_components},
+    {DB_INT2, add_answer_status},
+    {DB_TEXT, add_answer_headers},
+    {DB_BYTEA, add_answer_body},
+    {DB_TEXT, add_answer_resource},
+    {DB_UUID, add_request_id},
+    {DB_UUID, add_answer_event_id},
+    {DB_TIMESTAMPTZ, add_answer_created},
+    {DB_TIMESTAMPTZ, add_answer_expires},
+};
+
 static bool creates(const struct db_submit_write *write)
 {
     return write->creates;
@@ -139,6 +199,11 @@ static bool creates(const struct db_submit_write *write)
 static bool queues(const struct db_submit_write *write)
 {
     return write->event != NULL;
+}
+
+static bool keeps_answer(const struct db_submit_write *write)
+{
+    return write->answer != NULL;
 }
 
 struct writes {
@@ -222,6 +287,27 @@ static void mark_queued(const PGresult *result, const struct db_submit_write *wr
     }
 }
 
+#define COLUMNS(table) table, sizeof table / sizeof *table
+
+/* The answers that are to be kept, with their number last. False when there are none. */
+static bool add_answers(struct db_params *params, const struct writes *writes)
+{
+    size_t count = add_columns(params, writes, keeps_answer, COLUMNS(answer_columns));
+    db_params_int8(params, (int64_t)count);
+    return count > 0;
+}
+
+/* Only INSERT_ANSWERS divides. */
+static void explain(struct err *err)
+{
+    if (strcmp(err->code, "22012") == 0) {
+        err_clear(err);
+        (void)err_set(err, ERR_TRANSIENT, "idempotency_raced",
+                      "an idempotency key or a submission was written by "
+                      "somebody without its lock");
+    }
+}
+
 enum db_tx_outcome db_submit_commit(struct db_submit **submitp, const struct db_submit_write *writes, size_t count,
                                     bool *ret_was_queued, struct err *err)
 {
@@ -231,26 +317,32 @@ enum db_tx_outcome db_submit_commit(struct db_submit **submitp, const struct db_
     DB_PARAMS(requests);
     DB_PARAMS(documents);
     DB_PARAMS(events);
-    struct db_call calls[3];
+    DB_PARAMS(answers);
+    struct db_call calls[4];
     size_t call_count = 0;
-    if (add_columns(&requests, &all, creates, request_columns, sizeof request_columns / sizeof *request_columns) > 0) {
+    if (add_columns(&requests, &all, creates, COLUMNS(request_columns)) > 0) {
         calls[call_count++] = (struct db_call){.statement = &INSERT_REQUESTS, .params = &requests};
     }
     if (add_documents(&documents, &all) > 0) {
         calls[call_count++] = (struct db_call){.statement = &INSERT_DOCUMENTS, .params = &documents};
     }
-    bool has_events =
-        add_columns(&events, &all, queues, event_columns, sizeof event_columns / sizeof *event_columns) > 0;
+    size_t events_at = call_count;
+    bool has_events = add_columns(&events, &all, queues, COLUMNS(event_columns)) > 0;
     if (has_events) {
         calls[call_count++] = (struct db_call){.statement = &INSERT_EVENTS, .params = &events};
+    }
+    if (add_answers(&answers, &all)) {
+        calls[call_count++] = (struct db_call){.statement = &INSERT_ANSWERS, .params = &answers};
     }
     memset(ret_was_queued, 0, count * sizeof *ret_was_queued);
     enum db_tx_outcome outcome = db_exec_commit(&submit->tx, calls, call_count, err);
     if (outcome == DB_TX_COMMITTED) {
         if (has_events) {
-            mark_queued(calls[call_count - 1].result, writes, count, ret_was_queued);
+            mark_queued(calls[events_at].result, writes, count, ret_was_queued);
         }
         db_calls_clear(calls, call_count);
+    } else if (outcome == DB_TX_FAILED) {
+        explain(err);
     }
     db_submit_free(submit);
     *submitp = NULL;

@@ -17,10 +17,21 @@ struct db_submit {
     struct db_document_row *documents;
     const char *source;
     int64_t clock_us;
-    PGresult *results[6]; /* What `found` borrows from. */
+    PGresult *results[8]; /* What `found` borrows from. */
 };
 
 /* Without touching its transaction. */
 void db_submit_free(struct db_submit *submit);
+
+/* ---- keys: db_idempotency.c ---- */
+
+extern const struct db_statement db_idempotency_claim;
+extern const struct db_statement db_idempotency_look;
+
+/* $1 tenants, $2 keys, $3 their numbers. Returns how many. */
+size_t db_idempotency_add(struct db_params *params, const struct db_submit *submit);
+
+/* Fills found[].answer. */
+void db_idempotency_read(struct db_submit *submit, const PGresult *claimed, const PGresult *looked);
 
 #endif

@@ -35,7 +35,8 @@ const struct http_problem http_problem_expectation_failed = {
     "expectation_failed", 417, "Only the expectation 100-continue is known", false, false, HTTP_PROBLEM_NO_RETRY};
 const struct http_problem http_problem_busy = {"busy", 503, "Too much is in flight", true, false, 1};
 
-void http_problem_write(struct buf *buf, const struct http_problem *problem, const char *instance, const char *detail)
+void http_problem_write(struct buf *buf, const struct http_problem *problem, const char *instance, const char *detail,
+                        const char *members)
 {
     buf_format(buf, "{\"type\":\"urn:onceward:problem:%s\",\"title\":\"%s\",\"status\":%d,\"detail\":", problem->code,
                problem->title, problem->status);
@@ -45,29 +46,23 @@ void http_problem_write(struct buf *buf, const struct http_problem *problem, con
     buf_format(buf, ",\"code\":\"%s\",\"retry\":{\"same_key\":%s,\"new_key\":%s,\"after_seconds\":", problem->code,
                problem->retry_same_key ? "true" : "false", problem->retry_new_key ? "true" : "false");
     if (problem->retry_after_s == HTTP_PROBLEM_NO_RETRY) {
-        buf_text(buf, "null}}\n");
+        buf_text(buf, "null}");
     } else {
-        buf_format(buf, "%d}}\n", problem->retry_after_s);
+        buf_format(buf, "%d}", problem->retry_after_s);
     }
+    buf_text(buf, members == NULL ? "" : members);
+    buf_text(buf, "}\n");
 }
 
-void http_respond_problem(struct http_exchange *exchange, const struct http_problem *problem,
-                          const struct http_header *header, const char *format, ...)
+static void respond(struct http_exchange *exchange, const struct http_problem *problem,
+                    const struct http_header *header, const char *detail, const char *members)
 {
-    char detail[HTTP_PROBLEM_DETAIL_SIZE];
-    va_list args;
-    va_start(args, format);
     struct buf text;
     buf_init(&text, PROBLEM_SIZE_MAX);
-    buf_vformat(&text, format, args);
-    va_end(args);
-    text_copy(detail, sizeof detail, text.data);
-    buf_reset(&text);
-
     struct uuid id = uuid_v7_new(clock_realtime_ms());
     char instance[sizeof "urn:uuid:" + UUID_TEXT_SIZE] = "urn:uuid:";
     uuid_to_text(&id, instance + strlen(instance));
-    http_problem_write(&text, problem, instance, detail);
+    http_problem_write(&text, problem, instance, detail, members);
 
     log_debug("http.problem", LOG_FIELDS(LOG_TEXT("code", problem->code), LOG_TEXT("instance", instance)), "%s",
               detail);
@@ -85,4 +80,25 @@ void http_respond_problem(struct http_exchange *exchange, const struct http_prob
     response.body = buf_take(&text, &response.body_size);
     buf_done(&text);
     http_respond(exchange, &response);
+}
+
+void http_respond_problem(struct http_exchange *exchange, const struct http_problem *problem,
+                          const struct http_header *header, const char *format, ...)
+{
+    char detail[HTTP_PROBLEM_DETAIL_SIZE];
+    va_list args;
+    va_start(args, format);
+    struct buf text;
+    buf_init(&text, PROBLEM_SIZE_MAX);
+    buf_vformat(&text, format, args);
+    va_end(args);
+    text_copy(detail, sizeof detail, text.data);
+    buf_done(&text);
+    respond(exchange, problem, header, detail, NULL);
+}
+
+void http_respond_problem_with(struct http_exchange *exchange, const struct http_problem *problem, const char *members,
+                               const char *detail)
+{
+    respond(exchange, problem, NULL, detail, members);
 }

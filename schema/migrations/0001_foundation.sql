@@ -121,22 +121,28 @@ CREATE TABLE onceward.submissions (
     PRIMARY KEY (tenant, request_id)
 );
 
--- A key is used up if and only if its effect committed: it stands here with its answer or not at all.
+-- A key is used up if and only if its effect committed: it stands here with its answer or not at all. Whoever writes
+-- here holds the key's advisory lock (lib/db/db_idempotency.c).
 CREATE TABLE onceward.idempotency_keys (
-    tenant           text NOT NULL,
-    key              text NOT NULL CHECK (key <> '' AND octet_length(key) <= 255),
-    fingerprint      bytea NOT NULL,
-    component_hashes bytea[] NOT NULL,
-    status           smallint NOT NULL CHECK (status BETWEEN 200 AND 299),
-    header_names     text[] NOT NULL,
-    header_values    text[] NOT NULL,
-    body             bytea NOT NULL,
-    resource         text,
-    event_id         uuid,
-    created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
-    expires_at       timestamptz NOT NULL,
+    tenant      text NOT NULL CHECK (tenant <> '' AND octet_length(tenant) <= 255),
+    key         text NOT NULL CHECK (key <> '' AND octet_length(key) <= 255),
+    fingerprint bytea NOT NULL CHECK (octet_length(fingerprint) = 32),
+    components  text NOT NULL,
+    status      smallint NOT NULL CHECK (status BETWEEN 200 AND 299),
+    headers     text NOT NULL,
+    body        bytea NOT NULL,
+    resource    text,
+    event_id    uuid,
+    created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    expires_at  timestamptz NOT NULL,
     PRIMARY KEY (tenant, key)
 );
+COMMENT ON COLUMN onceward.idempotency_keys.fingerprint IS
+    'SHA-256 of method, path, query, media type and canonical body';
+COMMENT ON COLUMN onceward.idempotency_keys.components IS
+    'the parts of the fingerprint, each with the first bytes of its own hash, so that a mismatch can be named';
+COMMENT ON COLUMN onceward.idempotency_keys.headers IS
+    'lines of Name: value, sent again with the bytes of body';
 CREATE INDEX idempotency_keys_by_expiry ON onceward.idempotency_keys (expires_at);
 
 -- ---------------------------------------------------------------------------------------------------------------

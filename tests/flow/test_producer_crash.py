@@ -27,10 +27,10 @@ def unmake(world):
     world.db.drop()
 
 
-def dies(producer, path, body=None):
+def dies(producer, path, body=None, headers=None):
     """Makes a call that the producer does not survive."""
     try:
-        answer = producer.post(path, body)
+        answer = producer.post(path, body, headers)
         raise AssertionError(f"answered: {answer}")
     except (ConnectionError, http.client.HTTPException):
         pass
@@ -109,6 +109,54 @@ def _(world):
     assert answer.status == 200 and answer.json["queued"], answer
     assert not again.json["queued"] and again.json["event_id"] == answer.json["event_id"], again
     assert world.events_of(request_id) == [answer.json["event_id"]]
+
+
+def keyed(key):
+    return {"Idempotency-Key": key}
+
+
+def again_under_key(world, path, body, key):
+    """What a later producer answers to the same call, twice; the second must be the bytes of the first."""
+    producer = world.start()
+    first = producer.post(path, body, keyed(key))
+    second = producer.post(path, body, keyed(key))
+    producer.stop()
+    assert first.status in (200, 201) and second.status == first.status and second.body == first.body, (first, second)
+    assert second.headers["Location"] == first.headers["Location"]
+    assert second.headers["Idempotent-Replayed"] == "true", second
+    return first
+
+
+@case("F21", "killed around the commit under a key: after a retry one effect and the original answer")
+def _(world):
+    for failpoint, was_committed in (("producer.before_commit=kill@1", False), ("producer.after_commit=kill@1", True)):
+        for path, body in ((f"/requests/{open_request(world)}/submit", None), ("/submissions", BODY), ("/requests", BODY)):
+            key = new_id()
+            before = world.db.count("outbox"), world.db.count("requests")
+            dies(world.start(failpoint), path, body, keyed(key))
+            kept = world.db.sql(f"SELECT encode(body, 'hex') FROM onceward.idempotency_keys WHERE key = '{key}'")
+            assert (len(kept) == 1) == was_committed, (failpoint, path, kept)
+            answer = again_under_key(world, path, body, key)
+            assert answer.headers["Idempotent-Replayed"] == ("true" if was_committed else "false"), (failpoint, answer)
+            if was_committed:
+                assert answer.body == bytes.fromhex(kept[0][0]), (answer, kept)
+            assert path == "/requests" or answer.json["queued"] is True, answer
+            made = (0 if path == "/requests" else 1), (0 if path.endswith("/submit") else 1)
+            assert (world.db.count("outbox") - before[0], world.db.count("requests") - before[1]) == made, (failpoint, path)
+
+
+@case("F21", "a commit under a key that fails, or whose outcome is not known, is run again and its answer is this call's")
+def _(world):
+    for failpoint in ("producer.before_commit=error@1", "producer.after_commit=error@1"):
+        producer = world.start(failpoint)
+        key = new_id()
+        first = producer.post("/submissions", BODY, keyed(key))
+        again = producer.post("/submissions", BODY, keyed(key))
+        producer.stop()
+        assert first.status == 201 and first.json["queued"] is True, (failpoint, first)
+        assert first.headers["Idempotent-Replayed"] == "false", (failpoint, first)
+        assert again.status == 201 and again.body == first.body and again.headers["Idempotent-Replayed"] == "true"
+        assert world.events_of(first.json["id"]) == [first.json["event_id"]]
 
 
 main(World, unmake)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 
-from producer_fixture import (ADMIN, Database, Producer, Proxy, case, in_parallel, main, new_id, receive)
+from producer_fixture import (ADMIN, Database, Producer, Proxy, Session, case, expect, in_parallel, main, new_id, receive)
 
 
 class World:
@@ -22,13 +22,6 @@ class World:
 def unmake(world):
     world.producer.stop()
     world.db.drop()
-
-
-def expect(answer, status, code=None):
-    assert answer.status == status, (f"expected {status}", answer)
-    if code is not None:
-        assert answer.code == code, (f"expected {code}", answer)
-    return answer
 
 
 def b64(data):
@@ -379,18 +372,6 @@ def _(world):
     assert made[3] not in [row["id"] for row in world.producer.get("/requests?status=open").json["requests"]]
 
 
-@case("A20", "an idempotency key is refused, so that nobody believes in a protection that is not there")
-def _(world):
-    before = world.db.count("requests")
-    for method, path in (("POST", "/requests"), ("PUT", f"/requests/{new_id()}"), ("POST", "/submissions"),
-                         ("POST", f"/requests/{new_id()}/submit"), ("POST", f"/requests/{new_id()}/documents"),
-                         ("POST", "/events/run")):
-        answer = world.producer.call(method, path, {"type": "demo"} if "submit" not in path and "run" not in path
-                                     else None, {"Idempotency-Key": "abc"})
-        expect(answer, 400, "idempotency_key_unsupported")
-    assert world.db.count("requests") == before
-
-
 # ---- bad input -----------------------------------------------------------------------------------------------------
 
 @case("B1", "bodies that are no good are refused with the place of the mistake")
@@ -565,19 +546,14 @@ def _(world):
 
 @case("C1 C4", "an event whose transaction was open when the relay last looked is pending, not forgotten")
 def _(world):
-    late = subprocess.Popen(["psql", "-X", "-q", "-d", world.db.admin], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                            text=True)
     name = new_id()
-    late.stdin.write("BEGIN; INSERT INTO onceward.outbox (tenant, event_id, topic, key, type, source, time, value) "
-                     f"VALUES ('default', '{name}', 'demo', 'late', 'demo', '/x', now(), '{{}}');\n")
-    late.stdin.flush()
-    time.sleep(0.3)
+    late = Session(world.db.admin,
+                   "INSERT INTO onceward.outbox (tenant, event_id, topic, key, type, source, time, value) "
+                   f"VALUES ('default', '{name}', 'demo', 'late', 'demo', '/x', now(), '{{}}')")
     for _ in range(3):
         world.producer.post("/submissions", {"type": "demo"})
     fake_claim(world, True)  # Its id is below the floor now, and its xid in the snapshot's list.
-    late.stdin.write("COMMIT;\n\\q\n")
-    late.stdin.close()
-    late.wait()
+    late.end("COMMIT")
     pending = world.producer.get("/events?status=pending").json["events"]
     assert [row["event_id"] for row in pending] == [name], pending
     fake_relay(world)
@@ -866,11 +842,7 @@ def _(world):
 @case("D8", "a rival that holds a request holds up nobody else, and costs the waiter no connection")
 def _(world):
     name = world.producer.create()
-    rival = subprocess.Popen(["psql", "-X", "-q", "-d", world.db.admin], stdin=subprocess.PIPE,
-                             stdout=subprocess.DEVNULL, text=True)
-    rival.stdin.write(f"BEGIN; SELECT 1 FROM onceward.requests WHERE request_id = '{name}' FOR UPDATE;\n")
-    rival.stdin.flush()
-    time.sleep(0.3)
+    rival = Session(world.db.admin, f"SELECT 1 FROM onceward.requests WHERE request_id = '{name}' FOR UPDATE")
 
     def others():
         begun = time.monotonic()
@@ -880,9 +852,7 @@ def _(world):
 
     def release():
         time.sleep(2.5)
-        rival.stdin.write("ROLLBACK;\n\\q\n")
-        rival.stdin.close()
-        rival.wait()
+        rival.end()
         return time.monotonic()
     waiters = [lambda: world.producer.post(f"/requests/{name}/submit") for _ in range(6)]
     results = in_parallel(waiters + [others, release])
@@ -893,16 +863,11 @@ def _(world):
 @case("D8", "a request that stays held is 503 in the end")
 def _(world):
     name = world.producer.create()
-    rival = subprocess.Popen(["psql", "-X", "-q", "-d", world.db.admin], stdin=subprocess.PIPE,
-                             stdout=subprocess.DEVNULL, text=True)
-    rival.stdin.write(f"BEGIN; SELECT 1 FROM onceward.requests WHERE request_id = '{name}' FOR UPDATE;\n")
-    rival.stdin.flush()
-    time.sleep(0.3)
+    rival = Session(world.db.admin, f"SELECT 1 FROM onceward.requests WHERE request_id = '{name}' FOR UPDATE")
     try:
         expect(world.producer.post(f"/requests/{name}/submit"), 503, "request_busy")
     finally:
-        rival.kill()
-        rival.wait()
+        rival.end()
 
 
 @case("", "help, version and mistakes in the settings")

@@ -188,6 +188,35 @@ def check(answer, method, path):
     return answer
 
 
+def expect(answer, status, code=None):
+    assert answer.status == status, (f"expected {status}", answer)
+    if code is not None:
+        assert answer.code == code, (f"expected {code}", answer)
+    return answer
+
+
+class Session:
+    """A session of psql that holds what its statements lock until it ends."""
+
+    def __init__(self, info, sql):
+        self.process = subprocess.Popen(["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", info],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process.stdin.write(f"BEGIN; {sql}; SELECT 'ready';\n")
+        self.process.stdin.flush()
+        while self.process.stdout.readline().strip() != "ready":
+            assert self.process.poll() is None, "the session ended"
+
+    def ask(self, sql):
+        """The one value of a query."""
+        self.process.stdin.write(f"{sql};\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def end(self, word="ROLLBACK"):
+        self.process.communicate(f"{word};\n", timeout=30)
+        assert self.process.returncode == 0
+
+
 class Proxy:
     """Between a producer and Postgres. mode: "pass"; "cut_after" forwards COMMIT and cuts before its answer;
     "cut_before" cuts instead of forwarding it; "refuse" takes no connection. A cut falls back to `then`."""

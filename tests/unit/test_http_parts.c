@@ -158,12 +158,12 @@ static void test_http_problem_is_json_whatever_it_quotes(void **state)
     (void)state;
     struct buf buf;
     buf_init(&buf, 4096);
-    http_problem_write(&buf, &http_problem_busy, "urn:x", "a \"quote\", a \\, a \n and \xff");
+    http_problem_write(&buf, &http_problem_busy, "urn:x", "a \"quote\", a \\, a \n and \xff", ",\"more\":[1]");
     assert_string_equal(
         buf.data,
         "{\"type\":\"urn:onceward:problem:busy\",\"title\":\"Too much is in flight\","
         "\"status\":503,\"detail\":\"a \\\"quote\\\", a \\\\, a \\n and \xEF\xBF\xBD\",\"instance\":\"urn:x\","
-        "\"code\":\"busy\",\"retry\":{\"same_key\":true,\"new_key\":false,\"after_seconds\":1}}\n");
+        "\"code\":\"busy\",\"retry\":{\"same_key\":true,\"new_key\":false,\"after_seconds\":1},\"more\":[1]}\n");
     buf_done(&buf);
 }
 

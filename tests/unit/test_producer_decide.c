@@ -261,7 +261,7 @@ static void test_producer_decide(void **state)
 {
     const struct decide_case *row = *state;
     static const struct producer_settings settings = {.document_count_max = 2, .request_bytes_max = 100};
-    static const struct producer_ground ground = {&settings, "http://here", "/source"};
+    static const struct producer_ground ground = {&settings, "http://here", "/source", 1000};
     struct producer_document document = {.document_id = "doc", .name = "name", .media_type = "text/plain"};
     memcpy(document.sha256, content_a, sizeof content_a);
     document.content = (struct bytes){"abc", 3};
@@ -297,7 +297,110 @@ static void test_producer_decide(void **state)
     producer_decision_done(&decision);
 }
 
+/* ---- under a key ---------------------------------------------------------------------------------------------------
+ */
+
+struct key_case {
+    const char *name;
+    enum producer_item_kind kind;
+    int expired_keys;
+    struct db_submit_found found;
+    enum producer_verdict verdict;
+    const char *code_or_text;
+};
+
+#define ANSWER .exists = true, .fingerprint = {content_a, DB_SHA256_SIZE}
+#define BODY .body = {"{}", 2}
+
+static const struct key_case key_cases[] = {
+    {"nothing stands under the key", PRODUCER_SUBMIT, 0, {EXISTS, ROUTED}, PRODUCER_WRITE, "\"queued\":true"},
+    {"the key is held", PRODUCER_SUBMIT, 0, {EXISTS, ROUTED, .answer = {.is_busy = true}}, PRODUCER_KEY_BUSY, NULL},
+    {"the request is held, the key is not", PRODUCER_SUBMIT, 0, {.is_busy = true}, PRODUCER_BUSY, NULL},
+    {"an answer stands, whoever holds the request",
+     PRODUCER_SUBMIT,
+     0,
+     {.is_busy = true, .answer = {ANSWER, BODY}},
+     PRODUCER_REPLAY,
+     NULL},
+    {"an answer stands, the request is gone", PRODUCER_SUBMIT, 0, {.answer = {ANSWER, BODY}}, PRODUCER_REPLAY, NULL},
+    {"an answer stands that was too large to read",
+     PRODUCER_SUBMIT,
+     0,
+     {EXISTS, .answer = {ANSWER}},
+     PRODUCER_ALONE,
+     NULL},
+    {"another call's answer stands",
+     PRODUCER_SUBMIT,
+     0,
+     {EXISTS, ROUTED, .answer = {.exists = true, .fingerprint = {content_b, DB_SHA256_SIZE}, BODY}},
+     PRODUCER_REUSED,
+     NULL},
+    {"an expired answer is as none",
+     PRODUCER_SUBMIT,
+     PRODUCER_EXPIRED_RENEW,
+     {EXISTS, ROUTED, .answer = {ANSWER, BODY, .is_expired = true}},
+     PRODUCER_WRITE,
+     "\"queued\":true"},
+    {"an expired answer that somebody holds",
+     PRODUCER_SUBMIT,
+     PRODUCER_EXPIRED_RENEW,
+     {EXISTS, ROUTED, .answer = {ANSWER, BODY, .is_expired = true, .is_busy = true}},
+     PRODUCER_KEY_BUSY,
+     NULL},
+    {"an expired answer is refused where that is set",
+     PRODUCER_SUBMIT,
+     PRODUCER_EXPIRED_REFUSE,
+     {EXISTS, ROUTED, .answer = {ANSWER, BODY, .is_expired = true}},
+     PRODUCER_REFUSE,
+     "idempotency_result_expired"},
+    {"a refusal is not kept", PRODUCER_SUBMIT, 0, {ROUTED}, PRODUCER_REFUSE, "request_not_found"},
+    {"a duplicate is kept", PRODUCER_SUBMIT, 0, {EXISTS, ROUTED, SUBMITTED}, PRODUCER_WRITE, "\"duplicate\""},
+    {"what changes nothing is kept", PRODUCER_CREATE, 0, {EXISTS, ROUTED}, PRODUCER_WRITE, "\"status\":\"open\""},
+};
+
+static void check_answer(const struct producer_decision *decision, const struct producer_item *item)
+{
+    const struct db_idempotency_write *answer = decision->write.answer;
+    assert_ptr_equal(answer, &decision->answer);
+    assert_int_equal(answer->status, decision->status);
+    assert_ptr_equal(answer->body.data, decision->body.data);
+    assert_int_equal(answer->body.size, decision->body.size);
+    assert_int_equal(answer->created_us, item->now_us);
+    assert_int_equal(answer->expires_us, 1000 + INT64_C(3600) * 1000000);
+    assert_string_equal(answer->headers, "Content-Type: application/json\n");
+    assert_string_equal(answer->resource, "/requests/00000000-0000-0000-0000-000000000000");
+    assert_int_equal(answer->event_id != NULL, producer_item_wants_submit(item));
+}
+
+static void test_producer_decide_by_key(void **state)
+{
+    const struct key_case *row = *state;
+    const struct producer_settings settings = {.expired_keys = row->expired_keys, .key_lifetime_s = 3600};
+    const struct producer_ground ground = {&settings, "http://here", "/source", 1000};
+    struct producer_key key = {.text = "key", .components = "body:00"};
+    memcpy(key.fingerprint, content_a, sizeof content_a);
+    char type[] = "demo";
+    struct producer_item item = {.kind = row->kind,
+                                 .tenant = "default",
+                                 .key = &key,
+                                 .type = row->kind == PRODUCER_CREATE ? type : NULL,
+                                 .event_id = {{1}},
+                                 .now_us = 7};
+    memcpy(item.fingerprint, content_a, sizeof content_a);
+    struct producer_decision decision;
+    producer_decide(&ground, &item, &row->found, 0, &decision);
+    assert_int_equal(decision.verdict, row->verdict);
+    if (row->verdict == PRODUCER_REFUSE) {
+        assert_string_equal(decision.problem->code, row->code_or_text);
+    } else if (row->verdict == PRODUCER_WRITE) {
+        assert_non_null(strstr(decision.body.data, row->code_or_text));
+        check_answer(&decision, &item);
+    }
+    producer_decision_done(&decision);
+}
+
 int main(void)
 {
-    return RUN_CASES("producer_decide", test_producer_decide, cases);
+    return RUN_CASES("producer_decide", test_producer_decide, cases) +
+           RUN_CASES("producer_decide_by_key", test_producer_decide_by_key, key_cases);
 }

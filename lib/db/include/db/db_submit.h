@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "base/uuid.h"
+#include "db/db_idempotency.h"
 #include "db/db_tx.h"
 #include "domain/event.h"
 
@@ -31,6 +32,7 @@ struct db_submit_key {
     struct uuid request_id;
     const char *create_type; /* The type with which it may be created; NULL when it is not to be. */
     bool is_fresh; /* The id was minted for this very call, so nobody else can know it: nothing is looked up. */
+    const char *idempotency_key; /* NULL: none. Each (tenant, key) at most once in a batch too. */
 };
 
 struct db_document_row {
@@ -57,6 +59,7 @@ struct db_submit_found {
     const char *topic; /* Of the route of its type, found or to be created. NULL: no such route. */
     const char *dataschema;
     int64_t event_bytes_max;
+    struct db_idempotency_found answer; /* Of its idempotency key. */
 };
 
 /* Begins the transaction. On false nothing is open. count is at most DB_SUBMIT_COUNT_MAX. */
@@ -87,10 +90,13 @@ struct db_submit_write {
     const struct event *event; /* To queue; NULL for none. Its id is event_id. */
     struct uuid event_id;
     int64_t submitted_us;
+    const struct db_idempotency_write *answer; /* To keep under its idempotency key; NULL for none. */
 };
 
 /* Writes and commits; *submitp is NULL afterwards. ret_was_queued[i] (for writes[i]) says whether its event was queued
- * by this transaction: the primary key of submissions decides, and an event without a submission is not written. */
+ * by this transaction: the primary key of submissions decides, and an event without a submission is not written. Where
+ * a write has an answer that would not be true, or whose key somebody took without its lock, all is rolled back, with
+ * transient "idempotency_raced". */
 enum db_tx_outcome db_submit_commit(struct db_submit **submitp, const struct db_submit_write *writes, size_t count,
                                     bool *ret_was_queued, struct err *err) MUST_CHECK;
 

@@ -43,7 +43,13 @@ extern const struct http_problem http_problem_busy;
 void http_respond_problem(struct http_exchange *exchange, const struct http_problem *problem,
                           const struct http_header *header, const char *format, ...) PRINTF_LIKE(4, 5);
 
-/* The body alone. The detail may hold any bytes; what is no UTF-8 or a control character is replaced. */
-void http_problem_write(struct buf *buf, const struct http_problem *problem, const char *instance, const char *detail);
+/* The same with further members of the problem document: JSON, each with a comma before it. */
+void http_respond_problem_with(struct http_exchange *exchange, const struct http_problem *problem, const char *members,
+                               const char *detail);
+
+/* The body alone. The detail may hold any bytes; what is no UTF-8 or a control character is replaced.
+ * members (may be NULL): as above. */
+void http_problem_write(struct buf *buf, const struct http_problem *problem, const char *instance, const char *detail,
+                        const char *members);
 
 #endif

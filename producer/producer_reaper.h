@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Deletes expired keys, a bounded number at a time, while no other producer
+ * does so. A key's expiry does not depend on it: it only keeps the table small.
+ */
+#ifndef PRODUCER_REAPER_H
+#define PRODUCER_REAPER_H
+
+#include "base/err.h"
+#include "producer_settings.h"
+
+struct health;
+struct metrics;
+struct producer_reaper;
+
+/* Starts its thread, which has one connection. Everything is borrowed until producer_reaper_close(). */
+struct producer_reaper *producer_reaper_open(const struct producer_settings *settings, struct health *health,
+                                             struct metrics *metrics, struct err *err) MUST_CHECK;
+void producer_reaper_close(struct producer_reaper **reaperp);
+
+#endif
