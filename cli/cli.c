@@ -178,12 +178,32 @@ static bool check_flags(const struct cli_command *command, const struct cli_sett
     return true;
 }
 
+/* The commands that begin with this word, as "topic add, topic list". False when there are none. */
+static bool list_family(const char *word, char *ret_text, size_t size)
+{
+    size_t length = strlen(word);
+    ret_text[0] = '\0';
+    for (const struct cli_command *command = cli_commands; command->name != NULL; command++) {
+        if (strncmp(command->name, word, length) == 0 && command->name[length] == ' ') {
+            size_t used = strlen(ret_text);
+            (void)text_format(ret_text + used, size - used, "%s%s", used == 0 ? "" : ", ", command->name);
+        }
+    }
+    return ret_text[0] != '\0';
+}
+
 static const struct cli_command *find_command(const char *const *words, struct cli *cli, struct err *err)
 {
     int word_count = 0;
     const struct cli_command *command = cli_command_find(words, &word_count);
     if (words[0] == NULL) {
         (void)err_set(err, ERR_PERMANENT, "usage", "no command; see: onceward --help");
+        return NULL;
+    }
+    char family[256];
+    if (command == NULL && list_family(words[0], family, sizeof family)) {
+        (void)err_set(err, ERR_PERMANENT, "usage", "%s %s; there is: %s", words[0],
+                      words[1] == NULL ? "needs a second word" : "knows no such word", family);
         return NULL;
     }
     if (command == NULL) {

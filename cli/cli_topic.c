@@ -242,6 +242,12 @@ bool cli_route_add(struct cli *cli, struct err *err)
     const char *type = cli->arguments[0];
     const char *topic = cli->arguments[1];
     enum db_topic_route_outcome outcome;
+    for (const char *at = type; *at != '\0'; at++) {
+        if ((unsigned char)*at <= ' ' || *at == 0x7f) {
+            return err_set(err, ERR_PERMANENT, "usage", "the type \"%s\" has a blank or a control character in it",
+                           type);
+        }
+    }
     if (!db_topic_route_add(cli->db, type, topic, cli->settings->dataschema, &outcome, err)) {
         return false;
     }

@@ -76,6 +76,12 @@ is "processes after a second run" "$(pids | tr '\n' ' ')" "$(printf '%s\n' "$bef
 is "one effect per submission" "$(ask 'SELECT count(*) FROM example.effects')" "$(ask 'SELECT count(*) FROM onceward.submissions')"
 [ "$(ask 'SELECT count(*) FROM example.effects')" -gt "$applied" ] || fail "the second run submitted nothing"
 
+if "$root/deploy/quickstart" --state "$state/never-started" --env >"$state/output" 2>&1; then
+    fail "--env printed addresses of what was never started"
+fi
+shows 'start it first'
+[ ! -e "$state/never-started" ] || fail "--env made a folder"
+
 quickstart --stop >"$state/output" 2>&1 || { cat "$state/output" >&2; fail "--stop failed"; }
 for pid in $before; do
     ! is_ours "$pid" "$state" || fail "process $pid still runs"
