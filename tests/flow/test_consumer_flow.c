@@ -367,10 +367,14 @@ static void test_consumer_stops_at_a_topic_made_anew(void **state)
         put(flow, n % 3, n, "{\"name\":\"b\"}");
     }
     kafka_feed_flush(flow->feed);
-    if (!program_logs(flow->consumer, "code=record_differs", WAIT_MS)) {
+    /* A look between the recreation and the refill finds a log that is too short, a later one another record. */
+    if (!program_logs(flow->consumer, "consumer.partition_stopped", WAIT_MS) ||
+        (!program_logs(flow->consumer, "code=record_differs", 0) &&
+         !program_logs(flow->consumer, "code=log_shorter", 0))) {
         program_show_log(flow->consumer);
         fail_msg("the new topic went unseen");
     }
+    expect(flow, "SELECT count(*) FROM effects", 30);
     stop(flow);
 }
 
