@@ -46,6 +46,7 @@ static const char *const names[] = {
     "memory",
     "name",
     "once",
+    "outstanding_bytes",
     "outstanding_events",
     "poll_max_ms",
     "poll_min_ms",
