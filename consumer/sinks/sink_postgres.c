@@ -35,7 +35,7 @@ static struct db_sink *from_mapping(const struct sink_mapping *mapping, struct d
     buf_init(&sql, SQL_SIZE_MAX);
     struct db_sink *statement = NULL;
     if (sink_mapping_sql(mapping, name, columns, count, &sql, err)) {
-        statement = db_sink_new(sql.data, err);
+        statement = db_sink_new(sql.data, DB_SINK_NAMED, err);
     }
     buf_done(&sql);
     return statement;
@@ -47,7 +47,7 @@ static bool prepare(struct sink *sink, struct db *db, struct err *err)
     struct sink_postgres *postgres = (struct sink_postgres *)sink;
     db_sink_free(&postgres->statement);
     if (postgres->options.statement != NULL) {
-        postgres->statement = db_sink_new(postgres->options.statement, err);
+        postgres->statement = db_sink_new(postgres->options.statement, DB_SINK_ALL, err);
     } else {
         postgres->statement = from_mapping(&postgres->options.mapping, db, err);
     }

@@ -17,23 +17,13 @@
 
 #define STATEMENT_SIZE_MAX ((size_t)1024 * 1024)
 
+#define COLUMN_COUNT 15
+
 struct db_sink {
     struct db_statement statement;
     char *sql;
+    bool is_sent[COLUMN_COUNT];
 };
-
-/* NOT MATERIALIZED: what is not asked for is not computed. */
-#define EVENTS                                                                                                         \
-    "WITH events AS NOT MATERIALIZED (SELECT e.ord, e.ce_id, e.ce_source, e.ce_type, e.ce_subject, "                   \
-    "e.ce_time::timestamptz AS ce_time, e.ce_sequence, e.ce_dataschema, e.content_type, e.ce_tenantid, "               \
-    "e.traceparent, "                                                                                                  \
-    "e.kafka_topic, e.kafka_partition, e.kafka_offset, e.kafka_key, convert_from(e.value_bytes, 'UTF8')::jsonb AS "    \
-    "value, "                                                                                                          \
-    "convert_from(e.value_bytes, 'UTF8')::json AS value_json, convert_from(e.value_bytes, 'UTF8') AS value_text, "     \
-    "e.value_bytes FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int8[], $7::text[], "   \
-    "$8::text[], $9::text[], $10::text[], $11::text[], $12::int4[], $13::int8[], $14::text[], $15::bytea[]) "          \
-    "WITH ORDINALITY AS e (ce_id, ce_source, ce_type, ce_subject, ce_time, ce_sequence, ce_dataschema, content_type, " \
-    "ce_tenantid, traceparent, kafka_topic, kafka_partition, kafka_offset, kafka_key, value_bytes, ord))"
 
 /* SQLSTATE classes and codes that are a verdict on the data. Everything else is the statement's, the table's or the
  * server's trouble, and stays until somebody mends it: an event must not be given up for it. */
@@ -56,6 +46,132 @@ static bool is_data_code(const char *code)
     return false;
 }
 
+/* ---- What the statement can ask for ---- */
+
+#define TEXT_COLUMN(member)                                                                                            \
+    static void add_##member(struct db_params *params, const struct db_sink_event *event)                              \
+    {                                                                                                                  \
+        db_params_text(params, event->event->member);                                                                  \
+    }
+TEXT_COLUMN(event_id)
+TEXT_COLUMN(source)
+TEXT_COLUMN(type)
+TEXT_COLUMN(subject)
+TEXT_COLUMN(time)
+TEXT_COLUMN(dataschema)
+TEXT_COLUMN(content_type)
+TEXT_COLUMN(tenant)
+TEXT_COLUMN(traceparent)
+TEXT_COLUMN(topic)
+TEXT_COLUMN(key)
+
+static void add_sequence(struct db_params *params, const struct db_sink_event *event)
+{
+    if (event->event->outbox_id > 0) {
+        db_params_int8(params, event->event->outbox_id);
+    } else {
+        db_params_null(params, DB_INT8);
+    }
+}
+
+static void add_partition(struct db_params *params, const struct db_sink_event *event)
+{
+    db_params_int4(params, event->partition);
+}
+
+static void add_offset(struct db_params *params, const struct db_sink_event *event)
+{
+    db_params_int8(params, event->offset);
+}
+
+static void add_value(struct db_params *params, const struct db_sink_event *event)
+{
+    db_params_bytea(params, event->event->value);
+}
+
+/* One array that is sent, and what `events` shows of it. A statement that holds `mark` nowhere does not ask for it. */
+static const struct column {
+    const char *name;
+    const char *array_type;
+    enum db_type type;
+    const char *mark;
+    const char *shown;
+    void (*add)(struct db_params *params, const struct db_sink_event *event);
+} columns[COLUMN_COUNT] = {
+    {"ce_id", "text[]", DB_TEXT, "ce_id", "e.ce_id", add_event_id},
+    {"ce_source", "text[]", DB_TEXT, "ce_source", "e.ce_source", add_source},
+    {"ce_type", "text[]", DB_TEXT, "ce_type", "e.ce_type", add_type},
+    {"ce_subject", "text[]", DB_TEXT, "ce_subject", "e.ce_subject", add_subject},
+    {"ce_time", "text[]", DB_TEXT, "ce_time", "e.ce_time::timestamptz AS ce_time", add_time},
+    {"ce_sequence", "int8[]", DB_INT8, "ce_sequence", "e.ce_sequence", add_sequence},
+    {"ce_dataschema", "text[]", DB_TEXT, "ce_dataschema", "e.ce_dataschema", add_dataschema},
+    {"content_type", "text[]", DB_TEXT, "content_type", "e.content_type", add_content_type},
+    {"ce_tenantid", "text[]", DB_TEXT, "ce_tenantid", "e.ce_tenantid", add_tenant},
+    {"traceparent", "text[]", DB_TEXT, "traceparent", "e.traceparent", add_traceparent},
+    {"kafka_topic", "text[]", DB_TEXT, "kafka_topic", "e.kafka_topic", add_topic},
+    {"kafka_partition", "int4[]", DB_INT4, "kafka_partition", "e.kafka_partition", add_partition},
+    {"kafka_offset", "int8[]", DB_INT8, "kafka_offset", "e.kafka_offset", add_offset},
+    {"kafka_key", "text[]", DB_TEXT, "kafka_key", "e.kafka_key", add_key},
+    {"value_bytes", "bytea[]", DB_BYTEA, "value",
+     "convert_from(e.value_bytes, 'UTF8')::jsonb AS value, convert_from(e.value_bytes, 'UTF8')::json AS value_json, "
+     "convert_from(e.value_bytes, 'UTF8') AS value_text, e.value_bytes",
+     add_value},
+};
+
+/* NOT MATERIALIZED: what is not asked for is not computed. */
+static void write_events(struct db_sink *sink, struct buf *sql)
+{
+    buf_text(sql, "WITH events AS NOT MATERIALIZED (SELECT e.ord");
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        if (sink->is_sent[i]) {
+            buf_format(sql, ", %s", columns[i].shown);
+        }
+    }
+    buf_text(sql, " FROM unnest(");
+    int number = 0;
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        if (sink->is_sent[i]) {
+            number++;
+            buf_format(sql, "%s$%d::%s", number == 1 ? "" : ", ", number, columns[i].array_type);
+        }
+    }
+    buf_text(sql, ") WITH ORDINALITY AS e (");
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        if (sink->is_sent[i]) {
+            buf_format(sql, "%s, ", columns[i].name);
+        }
+    }
+    buf_text(sql, "ord))");
+}
+
+/* Without any array there would be no rows. */
+static void choose_columns(struct db_sink *sink, const char *statement, enum db_sink_use use)
+{
+    bool is_any = false;
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        sink->is_sent[i] = use == DB_SINK_ALL || strstr(statement, columns[i].mark) != NULL;
+        is_any = is_any || sink->is_sent[i];
+    }
+    sink->is_sent[0] = sink->is_sent[0] || !is_any;
+}
+
+static void add_events(const struct db_sink *sink, struct db_params *params, const struct db_sink_event *events,
+                       size_t count)
+{
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        if (!sink->is_sent[i]) {
+            continue;
+        }
+        db_params_array_open(params, columns[i].type);
+        for (size_t n = 0; n < count; n++) {
+            columns[i].add(params, &events[n]);
+        }
+        db_params_array_close(params);
+    }
+}
+
+/* ---- The statement ---- */
+
 /* The statement's text behind "WITH", if that is how it begins. */
 static const char *behind_with(const char *statement)
 {
@@ -63,7 +179,7 @@ static const char *behind_with(const char *statement)
     return begins_with ? statement + 4 : NULL;
 }
 
-struct db_sink *db_sink_new(const char *statement, struct err *err)
+struct db_sink *db_sink_new(const char *statement, enum db_sink_use use, struct err *err)
 {
     assert(statement != NULL);
     statement += strspn(statement, " \t\r\n");
@@ -74,7 +190,8 @@ struct db_sink *db_sink_new(const char *statement, struct err *err)
     }
     struct buf buf;
     buf_init(&buf, STATEMENT_SIZE_MAX);
-    buf_text(&buf, EVENTS);
+    choose_columns(sink, statement, use);
+    write_events(sink, &buf);
     const char *rest = behind_with(statement);
     buf_text(&buf, rest == NULL ? " " : ",");
     buf_text(&buf, rest == NULL ? statement : rest);
@@ -101,88 +218,12 @@ void db_sink_free(struct db_sink **sinkp)
     }
 }
 
-#define ATTRIBUTE(member)                                                                                              \
-    static const char *attribute_##member(const struct event *event)                                                   \
-    {                                                                                                                  \
-        return event->member;                                                                                          \
-    }
-ATTRIBUTE(event_id)
-ATTRIBUTE(source)
-ATTRIBUTE(type)
-ATTRIBUTE(subject)
-ATTRIBUTE(time)
-ATTRIBUTE(dataschema)
-ATTRIBUTE(content_type)
-ATTRIBUTE(tenant)
-ATTRIBUTE(traceparent)
-ATTRIBUTE(topic)
-ATTRIBUTE(key)
-
-static void add_texts(struct db_params *params, const struct db_sink_event *events, size_t count,
-                      const char *(*attribute)(const struct event *event))
-{
-    db_params_array_open(params, DB_TEXT);
-    for (size_t i = 0; i < count; i++) {
-        db_params_text(params, attribute(events[i].event));
-    }
-    db_params_array_close(params);
-}
-
-static void add_sequences(struct db_params *params, const struct db_sink_event *events, size_t count)
-{
-    db_params_array_open(params, DB_INT8);
-    for (size_t i = 0; i < count; i++) {
-        if (events[i].event->outbox_id > 0) {
-            db_params_int8(params, events[i].event->outbox_id);
-        } else {
-            db_params_null(params, DB_INT8);
-        }
-    }
-    db_params_array_close(params);
-}
-
-static void add_places(struct db_params *params, const struct db_sink_event *events, size_t count)
-{
-    add_texts(params, events, count, attribute_topic);
-    db_params_array_open(params, DB_INT4);
-    for (size_t i = 0; i < count; i++) {
-        db_params_int4(params, events[i].partition);
-    }
-    db_params_array_close(params);
-    db_params_array_open(params, DB_INT8);
-    for (size_t i = 0; i < count; i++) {
-        db_params_int8(params, events[i].offset);
-    }
-    db_params_array_close(params);
-    add_texts(params, events, count, attribute_key);
-}
-
-static void add_events(struct db_params *params, const struct db_sink_event *events, size_t count)
-{
-    add_texts(params, events, count, attribute_event_id);
-    add_texts(params, events, count, attribute_source);
-    add_texts(params, events, count, attribute_type);
-    add_texts(params, events, count, attribute_subject);
-    add_texts(params, events, count, attribute_time);
-    add_sequences(params, events, count);
-    add_texts(params, events, count, attribute_dataschema);
-    add_texts(params, events, count, attribute_content_type);
-    add_texts(params, events, count, attribute_tenant);
-    add_texts(params, events, count, attribute_traceparent);
-    add_places(params, events, count);
-    db_params_array_open(params, DB_BYTEA);
-    for (size_t i = 0; i < count; i++) {
-        db_params_bytea(params, events[i].event->value);
-    }
-    db_params_array_close(params);
-}
-
 bool db_sink_apply(struct db_tx *tx, struct db_sink *sink, const struct db_sink_event *events, size_t count,
                    struct err *err)
 {
     assert(sink != NULL && count > 0);
     DB_PARAMS(params);
-    add_events(&params, events, count);
+    add_events(sink, &params, events, count);
     if (db_exec(db_tx_db(tx), &sink->statement, &params, NULL, err)) {
         return true;
     }

@@ -145,7 +145,7 @@ static void *run_rival(void *context)
     struct err err = ERR_INIT;
     settings.conninfo = postgres_fixture_conninfo(rival->race->postgres);
     struct db *db = db_open(&settings, &err);
-    struct db_sink *sink = db_sink_new("INSERT INTO effects (id) SELECT ce_id FROM events", &err);
+    struct db_sink *sink = db_sink_new("INSERT INTO effects (id) SELECT ce_id FROM events", DB_SINK_NAMED, &err);
     pthread_barrier_wait(&rival->race->barrier);
     if (db == NULL || sink == NULL) {
         rival->failures++;

@@ -263,7 +263,7 @@ static void test_db_sink_tells_whose_fault_it_is(void **state)
     const struct verdict_case *row = *state;
     struct err err = ERR_INIT;
     struct db *sink_db = db_fixture_open(postgres_fixture_conninfo_as(shared->postgres, "onceward_consumer"));
-    struct db_sink *sink = db_sink_new(row->statement, &err);
+    struct db_sink *sink = db_sink_new(row->statement, DB_SINK_ALL, &err);
     const struct event event = {.event_id = "1", .value = {"{\"n\":\"x\"}", 9}};
     const struct db_sink_event sink_event = {.event = &event};
     struct db_tx *tx = begin(sink_db);

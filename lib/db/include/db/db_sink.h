@@ -33,8 +33,12 @@ struct db_sink_event {
     int64_t offset;
 };
 
+/* NAMED: the statement names each column that it takes, so that only those need to be sent. One that may take a whole
+ * row (events.*, to_jsonb(events)) needs ALL. */
+enum db_sink_use { DB_SINK_ALL, DB_SINK_NAMED };
+
 /* Takes an INSERT, UPDATE, DELETE or MERGE that returns no rows, with or without a WITH of its own. Copies it. */
-struct db_sink *db_sink_new(const char *statement, struct err *err) MUST_CHECK;
+struct db_sink *db_sink_new(const char *statement, enum db_sink_use use, struct err *err) MUST_CHECK;
 void db_sink_free(struct db_sink **sinkp);
 
 /* Runs it once over these events. PERMANENT: these events, as a whole, are refused (by their data, a constraint or
