@@ -69,8 +69,8 @@ struct job {
     struct consumer_cursors *cursors;
 };
 
-/* Moves the cursors; deliveries of a partition that did not move leave the batch. */
-static bool move_cursors(const struct job *job, struct db_tx *tx, size_t begin, size_t end, size_t *ret_count,
+/* Begins by moving the cursors; deliveries of a partition that did not move leave the batch. */
+static bool move_cursors(const struct job *job, size_t begin, size_t end, size_t *ret_count, struct db_tx **ret_tx,
                          struct err *err)
 {
     struct consumer_apply *apply = job->apply;
@@ -85,7 +85,7 @@ static bool move_cursors(const struct job *job, struct db_tx *tx, size_t begin, 
         move->attempt = cursor->attempt;
         rand_bytes(move->next_attempt.bytes, sizeof move->next_attempt.bytes);
     }
-    if (!db_progress_move(tx, apply->self, apply->moves, count, apply->has_moved, err)) {
+    if (!db_progress_move(job->db, apply->self, apply->moves, count, apply->has_moved, ret_tx, err)) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {
@@ -223,8 +223,7 @@ static bool apply_range(const struct job *job, size_t begin, size_t end, enum ra
     DB_TX_AUTO struct db_tx *tx = NULL;
     size_t move_count = 0;
     consumer_batch_reopen(batch, begin, end);
-    if (!db_tx_begin(job->db, &tx, err) || !move_cursors(job, tx, begin, end, &move_count, err) ||
-        !commit_cursor_first(job->db, &tx, err)) {
+    if (!move_cursors(job, begin, end, &move_count, &tx, err) || !commit_cursor_first(job->db, &tx, err)) {
         return false;
     }
     FAILPOINT("consumer.after_cursor_before_inbox");

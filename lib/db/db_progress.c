@@ -219,24 +219,25 @@ static void add_moves(struct db_params *params, const struct db_progress_move *m
 #undef ADD_ARRAY
 }
 
-bool db_progress_move(struct db_tx *tx, const struct db_progress_self *self, const struct db_progress_move *moves,
-                      size_t count, bool *ret_has_moved, struct err *err)
+bool db_progress_move(struct db *db, const struct db_progress_self *self, const struct db_progress_move *moves,
+                      size_t count, bool *ret_has_moved, struct db_tx **ret_tx, struct err *err)
 {
     assert(count > 0);
     DB_PARAMS(params);
     add_self(&params, self);
     add_owner(&params, self);
     add_moves(&params, moves, count);
-    DB_RESULT(result);
-    if (!db_exec(db_tx_db(tx), &MOVE, &params, &result, err)) {
+    struct db_call call = {.statement = &MOVE, .params = &params};
+    if (!db_exec_begin(db, &call, 1, ret_tx, err)) {
         return false;
     }
     memset(ret_has_moved, 0, count * sizeof *ret_has_moved);
-    for (int row = 0; row < db_result_rows(result); row++) {
-        size_t index = (size_t)db_get_int8(result, row, 0) - 1;
+    for (int row = 0; row < db_result_rows(call.result); row++) {
+        size_t index = (size_t)db_get_int8(call.result, row, 0) - 1;
         assert(index < count);
         ret_has_moved[index] = true;
     }
+    db_calls_clear(&call, 1);
     return true;
 }
 

@@ -92,8 +92,7 @@ static bool run_move(const struct db_progress_self *self, const struct db_progre
     struct db_tx *tx = NULL;
     struct err err = ERR_INIT;
     bool has_moved = false;
-    assert_true(db_tx_begin(db, &tx, &err));
-    assert_true(db_progress_move(tx, self, move, 1, &has_moved, &err));
+    assert_true(db_progress_move(db, self, move, 1, &has_moved, &tx, &err));
     assert_int_equal(db_tx_commit(&tx, &err), DB_TX_COMMITTED);
     return has_moved;
 }

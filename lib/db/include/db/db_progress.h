@@ -81,10 +81,11 @@ struct db_progress_move {
     int32_t record_count;
 };
 
-/* Moves the cursors inside the transaction. ret_has_moved[i] is false where somebody else's row is there: nothing
- * of that partition may be applied. moves in order of place, so that rivals never deadlock. */
-bool db_progress_move(struct db_tx *tx, const struct db_progress_self *self, const struct db_progress_move *moves,
-                      size_t count, bool *ret_has_moved, struct err *err) MUST_CHECK;
+/* Begins a transaction by moving the cursors: one flush for both. On false nothing is open. ret_has_moved[i] is false
+ * where somebody else's row is there: nothing of that partition may be applied. moves in order of place, so that rivals
+ * never deadlock. */
+bool db_progress_move(struct db *db, const struct db_progress_self *self, const struct db_progress_move *moves,
+                      size_t count, bool *ret_has_moved, struct db_tx **ret_tx, struct err *err) MUST_CHECK;
 
 /* What is in the log at and after a row that we know. */
 struct db_progress_look {
