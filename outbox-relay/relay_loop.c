@@ -24,7 +24,7 @@
 #define SURVEY_MS 1000
 #define HOUSEKEEPING_MS 10000
 #define DELAY_LOG_MS 1000
-#define BUSY_WAIT_MS 5 /* For reports, while hints must be seen too. */
+#define BUSY_WAIT_MS 1 /* For reports: a hint that comes meanwhile is seen no sooner. */
 #define NO_LEASE_WAIT_MS 20
 #define REOPEN_WAIT_MS 200
 
