@@ -35,7 +35,7 @@ def bare(database, scope, count, batch=BATCH):
 
 
 def measure(bench):
-    count = bench.pick(200000, 30000)
+    count = bench.pick(100000, 20000)
     database = bench.services.make_database("applying")
     produce(database, count, VALUE_BYTES)
     if not bench.is_quick:

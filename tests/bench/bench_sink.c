@@ -28,7 +28,7 @@
 #define UUID_SIZE 16
 #define UUID_TEXT_SIZE 37
 #define NAME "a name of some length, as orders have"
-#define WATCH_STEP_US 1000
+#define WATCH_STEP_US 2000
 
 static const char APPLY[] =
     "WITH item AS (SELECT * FROM unnest($2::uuid[], $3::int8[], $4::text[], $5::int8[], $6::text[]) "

@@ -88,13 +88,16 @@ class Services:
         return self
 
     def __exit__(self, kind, value, trace):
-        for program in list(self.programs):
-            program.kill()
+        self.kill_programs()
         for service in ("kafka", "postgres"):
             words = [str(LOCAL / service), "stop", "--state", str(self.folder / "state")]
             subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         if kind is None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def kill_programs(self):
+        for program in list(self.programs):
+            program.kill()
 
     def conninfo(self, database="postgres", user="postgres"):
         return f"host=127.0.0.1 port={self.ports[0]} user={user} dbname={database}"

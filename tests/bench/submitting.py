@@ -61,7 +61,7 @@ def measure(bench):
     database = bench.services.make_database("submitting")
     script = write_script(bench.services)
     producer = start_producer(database)
-    seconds = bench.pick(5, 0.8)
+    seconds = bench.pick(4, 0.8)
     pairs = {clients: [] for clients in CLIENTS}
     cpu = []
     submit(producer, 16, 1)
