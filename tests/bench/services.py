@@ -165,7 +165,7 @@ class Program:
         self.port = services.ports[self.PORTS[program]]
         words = [str(BIN / self.BINARIES[program]), "--listen", f"127.0.0.1:{self.port}"]
         for setting, value in settings.items():
-            words += [f"--{setting.replace('_', '-')}", str(value)]
+            words.append(f"--{setting.replace('_', '-')}={value}")
         self.log_path = services.folder / f"{program}.log"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ONCEWARD_")}
         with open(self.log_path, "a", encoding="utf-8") as log:
