@@ -45,7 +45,8 @@ size_t relay_step_unsettled(const struct relay *relay)
     return count;
 }
 
-/* A lane without room reads nothing until it has settled, so it does not wait for its time. */
+/* A lane that is full of events reads nothing until it has settled, so it does not wait for its time. One that is full
+ * of bytes gains nothing by it: they are free once they are acknowledged. */
 static bool is_settle_due(const struct relay *relay, int64_t now_ms)
 {
     if (now_ms >= relay->next_settle_ms) {
@@ -57,7 +58,7 @@ static bool is_settle_due(const struct relay *relay, int64_t now_ms)
     for (int i = 0; i < EVENT_LANE_COUNT; i++) {
         struct relay_entry *first = NULL;
         const struct relay_lane *lane = &relay->lanes[i];
-        if (lane->is_held && !relay_window_has_room(lane->window) &&
+        if (lane->is_held && relay_window_count(lane->window) >= relay->limits.window_events &&
             relay_window_settleable(lane->window, 1, &first) > 0) {
             return true;
         }
