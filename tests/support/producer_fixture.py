@@ -95,8 +95,8 @@ class Answer:
 class Producer:
     """A running onceward-producer; `settings` are flags with underscores, `failpoints` as in base/failpoint.h."""
 
-    def __init__(self, bin_dir, database, wait=True, failpoints="", **settings):
-        self.port = free_port()
+    def __init__(self, bin_dir, database, wait=True, failpoints="", port=None, **settings):
+        self.port = port or free_port()
         flags = {"database": database, "listen": f"127.0.0.1:{self.port}", "relay_hints": "127.0.0.1:9",
                  "development": "on"}
         flags.update(settings)
