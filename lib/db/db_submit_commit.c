@@ -50,7 +50,7 @@ static const struct db_statement INSERT_ANSWERS = {
            "i(tenant, key, fingerprint, components, status, headers, body, resource, request_id, event_id, created_at, "
            "expires_at) "
            "WHERE i.event_id IS NULL OR EXISTS (SELECT FROM onceward.submissions s WHERE s.tenant = i.tenant "
-           "AND s.request_id = i.request_id AND s.event_id = i.event_id) "
+           "AND s.request_id = i.request_id AND s.event_id = i.event_id OFFSET 0) "
            "ON CONFLICT (tenant, key) DO UPDATE SET fingerprint = excluded.fingerprint, "
            "components = excluded.components, status = excluded.status, headers = excluded.headers, "
            "body = excluded.body, resource = excluded.resource, event_id = excluded.event_id, "

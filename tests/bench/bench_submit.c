@@ -4,9 +4,11 @@
  * one after another, as fast as the answers come or at a rate. At a rate a
  * duration begins when the call was due, so that a stall is not left out.
  * With --out each accepted event is written with the moment that it was due:
- * "EVENT_ID MICROSECONDS" by the day's clock.
+ * "EVENT_ID MICROSECONDS" by the day's clock. With --keys each call has a new
+ * Idempotency-Key.
  *
  *   bench_submit --port PORT [--clients N] [--seconds S] [--rate PER_SECOND] [--bytes N] [--type TYPE] [--out FILE]
+ *                [--keys]
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -26,6 +28,7 @@
 #define CLIENT_COUNT_MAX 1024
 #define ANSWER_SIZE 4096
 #define ID_SIZE 37
+#define KEY_SIZE 48
 
 struct plan {
     int port;
@@ -35,8 +38,10 @@ struct plan {
     size_t data_bytes;
     const char *type;
     FILE *out;
+    int has_keys;
     char *request;
     size_t request_size;
+    size_t key_offset; /* Of KEY_SIZE blanks, where a key goes. */
     int64_t begun_us;
     int64_t until_us;
     int64_t wall_offset_us; /* The day's clock minus the monotonic one. */
@@ -116,11 +121,26 @@ static void sleep_until(int64_t moment_us)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &moment, NULL);
 }
 
+/* The blanks behind a key are the header's, not the key's. */
+static void write_key(const struct client *client, char *request, size_t n)
+{
+    const struct plan *plan = client->plan;
+    char key[KEY_SIZE + 1];
+    int size = snprintf(key, sizeof key, "%016llx-%zu-%zu", (unsigned long long)(plan->begun_us + plan->wall_offset_us),
+                        client->index, n);
+    assert(size > 0 && size <= KEY_SIZE);
+    memset(request + plan->key_offset, ' ', KEY_SIZE);
+    memcpy(request + plan->key_offset, key, (size_t)size);
+}
+
 static void *run(void *context)
 {
     struct client *client = context;
     const struct plan *plan = client->plan;
     char answer[ANSWER_SIZE];
+    char *request = malloc(plan->request_size);
+    assert(request != NULL);
+    memcpy(request, plan->request, plan->request_size);
     int fd = dial(plan->port);
     for (size_t n = 0; fd >= 0; n++) {
         int64_t started_us = plan->rate > 0 ? due_us(client, n) : bench_monotonic_us();
@@ -130,7 +150,10 @@ static void *run(void *context)
         if (plan->rate > 0) {
             sleep_until(started_us);
         }
-        int is_good = send_all(fd, plan->request, plan->request_size) ? read_answer(fd, answer) : -1;
+        if (plan->has_keys) {
+            write_key(client, request, n);
+        }
+        int is_good = send_all(fd, request, plan->request_size) ? read_answer(fd, answer) : -1;
         if (is_good != 1) {
             client->failure_count++;
         }
@@ -143,6 +166,7 @@ static void *run(void *context)
         }
     }
     client->failure_count += fd < 0;
+    free(request);
     close(fd);
     return NULL;
 }
@@ -161,10 +185,12 @@ static void make_request(struct plan *plan)
                              "{\"type\":\"%s\",\"data\":{\"order\":4711,\"customer\":\"somebody\",\"note\":\"%s\","
                              "\"lines\":[{\"article\":\"a-1\",\"count\":2}]}}",
                              plan->type, note);
-    int size = snprintf(plan->request, size_max + 1024,
-                        "POST /submissions HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json"
-                        "\r\nContent-Length: %d\r\n\r\n%s",
-                        body_size, body);
+    int size = snprintf(plan->request, size_max + 1024, "POST /submissions HTTP/1.1\r\nHost: bench\r\n%s",
+                        plan->has_keys ? "Idempotency-Key: " : "");
+    plan->key_offset = (size_t)size;
+    size += snprintf(plan->request + size, size_max + 1024 - (size_t)size,
+                     "%*sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+                     plan->has_keys ? KEY_SIZE + 2 : 0, plan->has_keys ? "\r\n" : "", body_size, body);
     plan->request_size = (size_t)size;
     free(note);
     free(body);
@@ -174,7 +200,7 @@ static int read_options(int argc, char **argv, struct plan *plan)
 {
     static const struct option names[] = {{"port", 1, NULL, 'p'}, {"clients", 1, NULL, 'c'}, {"seconds", 1, NULL, 's'},
                                           {"rate", 1, NULL, 'r'}, {"bytes", 1, NULL, 'b'},   {"type", 1, NULL, 't'},
-                                          {"out", 1, NULL, 'o'},  {NULL, 0, NULL, 0}};
+                                          {"out", 1, NULL, 'o'},  {"keys", 0, NULL, 'k'},    {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         switch (option) {
@@ -185,6 +211,7 @@ static int read_options(int argc, char **argv, struct plan *plan)
         case 'b': plan->data_bytes = strtoul(optarg, NULL, 10); break;
         case 't': plan->type = optarg; break;
         case 'o': plan->out = fopen(optarg, "we"); break;
+        case 'k': plan->has_keys = 1; break;
         default: return 0;
         }
     }
@@ -196,7 +223,7 @@ int main(int argc, char **argv)
     struct plan plan = {.client_count = 64, .seconds = 10, .type = "example.submitted"};
     if (!read_options(argc, argv, &plan)) {
         fprintf(stderr, "usage: bench_submit --port PORT [--clients N] [--seconds S] [--rate PER_SECOND] [--bytes N] "
-                        "[--type TYPE] [--out FILE]\n");
+                        "[--type TYPE] [--out FILE] [--keys]\n");
         return 2;
     }
     struct client *clients = calloc(plan.client_count, sizeof *clients);
