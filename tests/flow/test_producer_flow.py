@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 
-from producer_fixture import (ADMIN, Database, Producer, Proxy, Session, case, expect, in_parallel, main, new_id, receive)
+from producer_fixture import (ADMIN, Database, Producer, Proxy, Session, case, check_raw, expect, in_parallel, main, new_id, receive)
 
 
 class World:
@@ -442,6 +442,7 @@ def _(world):
             text, closed = receive(connection, 0.2)
             if text or closed:
                 break
+    check_raw(text)
     assert text.startswith(b"HTTP/1.1 408 ") and 4.5 < time.monotonic() - begun < 8, text
 
 
@@ -832,7 +833,9 @@ def _(world):
             held.append(socket.create_connection(("127.0.0.1", small.port)))
             held[-1].sendall(b"POST /requests HTTP/1.1\r\nHost: a\r\nContent-Length: 600000\r\n\r\n")
             time.sleep(0.05)
-        assert receive(held[1], 2)[0].startswith(b"HTTP/1.1 503 ")
+        text = receive(held[1], 2)[0]
+        check_raw(text)
+        assert text.startswith(b"HTTP/1.1 503 ")
         for connection in held:
             connection.close()
     finally:

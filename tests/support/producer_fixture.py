@@ -148,7 +148,9 @@ class Producer:
         """Sends bytes and gives all that comes back until the peer closes or is silent, and whether it closed."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as connection:
             connection.sendall(data)
-            return receive(connection, wait)
+            text, was_closed = receive(connection, wait)
+        check_raw(text)
+        return text, was_closed
 
     def stop(self):
         self.process.terminate()
@@ -186,6 +188,17 @@ def check(answer, method, path):
             if answer.status == 503:
                 assert int(answer.headers["Retry-After"]) >= 1 and problem["retry"]["same_key"], answer
     return answer
+
+
+def check_raw(text):
+    """The same rules for bytes as they came; a single answer."""
+    head, _, body = text.partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    if text.startswith(b"HTTP/1.1 ") and int(lines[0].split()[1]) >= 300:
+        headers = http.client.HTTPMessage()
+        for line in lines[1:]:
+            headers.add_header(*line.split(": ", 1))
+        check(Answer(int(lines[0].split()[1]), headers, body), "", "")
 
 
 def expect(answer, status, code=None):
