@@ -149,6 +149,7 @@ static enum joined follow(struct producer_flights *flights, struct producer_flig
 static void leave(struct producer_flights *flights, struct producer_key *key)
 {
     struct producer_flight *flight = key->flight;
+    assert(flight != NULL);
     TAILQ_REMOVE(&flight->followers, key, of_flight);
     TAILQ_REMOVE(&flights->waiting, key, of_time);
     flight->follower_count--;
