@@ -41,7 +41,7 @@ def parse_arguments():
     parser.add_argument("--kill", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--naive", action="store_true", help="the naive twins instead")
     parser.add_argument("--both", action="store_true", help="first the system, then the twins, on the same services")
-    parser.add_argument("--report", metavar="FILE", help="write both rows to FILE (implies --both)")
+    parser.add_argument("--report", metavar="FILE", help="write both rows to FILE if all is as it should be (implies --both)")
     parser.add_argument("--requests", type=int, default=FULL_REQUESTS, metavar="N",
                         help="submissions, and as many events by publish() (%(default)s)")
     parser.add_argument("--pace", type=float, default=0, metavar="SECONDS", help="spread the load over so long at least")
@@ -225,6 +225,6 @@ def main():
             shutil.rmtree(folder)
         else:
             print(f"tests/load/run: everything that was written is in {folder}", file=sys.stderr)
-    if options.report is not None:
+    if options.report is not None and is_well:
         kill_report.write(options.report, options, versions, rows)
     return 0 if is_well else 1

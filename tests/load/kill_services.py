@@ -18,6 +18,7 @@ PORT_FIRST, PORT_END = 20000, 25000
 NODES = (1, 2, 3)
 GONE_WAIT_S = 20
 TIMEOUT_S = 300
+START_COUNT_MAX = 5
 
 CRASHED = "database system was not properly shut down"
 CUT_BATCH = re.compile(r"\] (\w+)@.*unexpected EOF on client connection with an open transaction")
@@ -105,7 +106,7 @@ class Services:
             was_orderly = "shut down completed" in file.read()
         self.broker_kills += not self._is_node(pid) and not was_orderly
         time.sleep(pause_s)
-        self._kafka("start", str(node))
+        self._start_broker(node)
 
     def stop_broker(self, node, seconds):
         """Stopped in order for a while; it counts where the others say that it is away."""
@@ -116,7 +117,16 @@ class Services:
             was_away = was_away or self.brokers_alive(f"127.0.0.1:{self.broker_port + node % len(NODES) + 1}") == len(NODES) - 1
             time.sleep(0.5)
         self.broker_stops += was_away
-        self._kafka("start", str(node))
+        self._start_broker(node)
+
+    def _start_broker(self, node):
+        """On a machine that is too busy a broker may give up while it starts."""
+        for _ in range(START_COUNT_MAX - 1):
+            try:
+                return self._kafka("start", str(node))
+            except ServiceError:
+                time.sleep(1)
+        return self._kafka("start", str(node))
 
     def brokers_alive(self, bootstrap=None):
         command = ["kcat", "-L", "-b", bootstrap or self.bootstrap, "-m", "10"]
