@@ -116,9 +116,19 @@ def measure_pinned(bench, database, count):
     bench.sheet.add("relay_drain_pinned", "events/s", "the same drain without the open snapshot", pairs)
 
 
-def measure_large(bench, small, small_count):
+def make_small(bench, name):
+    count = bench.pick(100000, 20000)
+    database = bench.services.make_database(name)
+    value_bytes = fill(database, count)
+    drain(database, count)
+    return database, count, value_bytes
+
+
+def measure_large(bench):
+    """Leaves its outbox and its full topic for who measures memory."""
     count = bench.pick(2000000, 100000)
-    large = bench.services.make_database("draining_large")
+    small, small_count, _ = make_small(bench, "draining_few")
+    large = bench.services.make_database("draining_many")
     say(f"filling an outbox with {count} events")
     fill(large, count)
     pairs = []
@@ -130,18 +140,14 @@ def measure_large(bench, small, small_count):
         say(f"drain of {count} {number + 1}: {many['rate']:.0f}/s, of {small_count}: {few['rate']:.0f}/s, "
             f"peak {many['peak_mb']:.1f} MB")
     bench.sheet.add("relay_drain_2m", "events/s", f"relay drain of {small_count} events", pairs)
-    return large
+    small.drop()
+    bench.backlog = large
 
 
 def measure(bench):
-    count = bench.pick(100000, 20000)
-    database = bench.services.make_database("draining")
-    value_bytes = fill(database, count)
-    drain(database, count)
+    database, count, value_bytes = make_small(bench, "draining")
     if bench.wants("relay_drain", "cpu_relay"):
         measure_small(bench, database, count, value_bytes)
     if bench.wants("relay_drain_pinned"):
         measure_pinned(bench, database, count)
-    if bench.wants("relay_drain_2m", "memory_relay", "memory_consumer", "memory_producer"):
-        bench.backlog = measure_large(bench, database, count)
     database.drop()

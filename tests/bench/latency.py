@@ -71,6 +71,7 @@ def load(bench, database, producer, seconds):
     sink_watch = Watch(services, folder / "applied", BIN / "bench_sink", database.conninfo(), "watch", folder / "applied")
     seen = tool("bench_submit", "--port", producer.port, "--clients", CLIENTS, "--seconds", seconds, "--rate", RATE,
                 "--out", folder / "due")
+    say(f"at {RATE}/s the answer to a call comes after {seen['p50_ms']:.2f} ms, p99 {seen['p99_ms']:.2f} ms")
     due = read_moments(folder / "due")
     if seen["failures"] or len(due) < RATE * seconds * 0.99:
         raise BenchError(f"{len(due)} of {RATE * seconds} were submitted, {seen['failures']} not")
