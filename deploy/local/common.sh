@@ -85,6 +85,13 @@ is_ours() {
     [ -n "$1" ] && [ -r "/proc/$1/cmdline" ] && grep -qazF -- "$2" "/proc/$1/cmdline" 2>/dev/null
 }
 
+# await_exec PID NEEDLE: until a process that was just started has become its command, or has ended. Before that its command
+# line is still this script's, and it would be taken for a stranger.
+await_exec() {
+    local deadline=$((SECONDS + 30))
+    while kill -0 "$1" 2>/dev/null && ! is_ours "$1" "$2" && [ "$SECONDS" -lt "$deadline" ]; do sleep 0.02; done
+}
+
 # pid_in FILE NEEDLE: prints the pid in the file's first line if that process is ours.
 pid_in() {
     local pid=

@@ -131,6 +131,7 @@ node_launch() {
     (exec_as_service setsid "$java" "${java_options[@]}" "${share[@]}" -Dlog4j2.configurationFile="$folder/log4j2.properties" \
         -cp "$classpath" kafka.Kafka "$folder/server.properties") </dev/null >"$folder/server.log" 2>&1 9>&- &
     node_launched=$!
+    await_exec "$node_launched" "$folder/server.properties"
 }
 
 # node_await FOLDER PORT SECONDS: until the broker says that it serves.

@@ -12,6 +12,7 @@ program_start() {
     (exec_as_service env -i PATH="$PATH" HOME="$state" setsid "$binary" --config "$state/config/$name.conf") \
         </dev/null >"$state/log/$name.log" 2>&1 9>&- &
     printf '%s\n' "$!" | write_file "$state/run/$name.pid"
+    await_exec "$!" "$state/config/$name.conf"
 }
 
 # program_await NAME PORT SECONDS: until /readyz says so.
