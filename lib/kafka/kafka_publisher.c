@@ -36,7 +36,7 @@ static const struct kafka_property fixed_properties[] = {
 static const struct kafka_property default_properties[] = {
     {"client.id", "onceward"},
     {"compression.type", "none"},
-    {"linger.ms", "1"},
+    {"linger.ms", "0.1"}, /* What comes while a batch is on its way makes the next one. */
     {"socket.nagle.disable", "true"},
     {"reconnect.backoff.max.ms", "2000"},
     {"message.max.bytes", "67108864"}, /* The topic's own limit judges, not the client's. */
