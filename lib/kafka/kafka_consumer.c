@@ -14,12 +14,14 @@
 #include "base/clock.h"
 #include "kafka/kafka_error.h"
 #include "kafka_fetch_private.h"
+#include "kafka_waker_private.h"
 
 #define CLOSE_POLL_MS 50
 
 struct kafka_consumer {
     rd_kafka_t *handle;
     rd_kafka_queue_t *queue;
+    struct kafka_waker *waker; /* NULL where the library needs none. */
     char **topics;
     size_t topic_count;
     struct kafka_place *places; /* Of the last event. */
@@ -94,6 +96,16 @@ static bool copy_topics(struct kafka_consumer *consumer, const struct kafka_cons
            err_set(err, ERR_FATAL, "out_of_memory", "%zu topics", options->topic_count);
 }
 
+static bool start_waker(struct kafka_consumer *consumer, const struct kafka_consumer_options *options, struct err *err)
+{
+    if (!kafka_waker_is_needed()) {
+        return true;
+    }
+    consumer->waker = kafka_waker_new(consumer->handle, consumer->queue, kafka_fetch_queue_records(options),
+                                      kafka_fetch_queue_size(options), err);
+    return consumer->waker != NULL;
+}
+
 struct kafka_consumer *kafka_consumer_open(const struct kafka_consumer_options *options, struct err *err)
 {
     assert(options != NULL && options->topic_count > 0 && options->instance != NULL && options->memory_size_max > 0);
@@ -106,7 +118,7 @@ struct kafka_consumer *kafka_consumer_open(const struct kafka_consumer_options *
     if (copy_topics(consumer, options, err)) {
         consumer->handle = kafka_fetch_open(options, true, &consumer->queue, err);
     }
-    if (consumer->handle == NULL || !subscribe(consumer, err)) {
+    if (consumer->handle == NULL || !start_waker(consumer, options, err) || !subscribe(consumer, err)) {
         kafka_consumer_close(&consumer, 0);
         return NULL;
     }
@@ -186,6 +198,7 @@ static bool on_fetch(struct kafka_consumer *consumer, rd_kafka_event_t *event, s
     assert(raw != NULL);
     const char *topic = own_topic(consumer, rd_kafka_topic_name(raw->rkt));
     assert(topic != NULL);
+    kafka_waker_look(consumer->waker, raw);
     if (raw->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
         ret_event->kind = KAFKA_CONSUMER_TROUBLE;
         kafka_error_set(&ret_event->err, raw->err, "consume %s/%d", topic, raw->partition);
@@ -357,6 +370,7 @@ bool kafka_consumer_close(struct kafka_consumer **consumerp, int timeout_ms)
     assert(consumer->messages.count == 0);
     bool is_closed = true;
     rd_kafka_topic_partition_list_destroy(consumer->paused);
+    kafka_waker_free(&consumer->waker);
     if (consumer->handle != NULL) {
         int64_t deadline_ms = clock_monotonic_ms() + timeout_ms;
         is_closed = leave(consumer, timeout_ms);

@@ -12,6 +12,9 @@
 #include "base/thread.h"
 #include "kafka/kafka_error.h"
 #include "kafka_fetch_private.h"
+#include "kafka_waker_private.h"
+
+#define RECORD_SIZE 1024
 
 /* What a consumer promises hangs on these, so nobody else sets them. */
 static const char *const fixed_names[] = {
@@ -63,15 +66,24 @@ static bool set_table(rd_kafka_conf_t *conf, const struct kafka_property *proper
     return true;
 }
 
-/* A budget in bytes. What waits in the queue may be half of it in keys and values, and no more records than it has KiB:
- * a small record takes about that much with its headers and the library's own structure. The library looks at a full
- * queue again only after a second (before 2.2), so the number of records limits the rate too: records that small come
- * at most as many a second as the budget has KiB. An answer of a broker that is on its way may be an eighth. */
+/* Half of the budget may wait in keys and values, and no more records than there is room for: a small one takes about
+ * a KiB with its headers and the library's own structure. An answer of a broker that is on its way may
+ * be an eighth. */
+size_t kafka_fetch_queue_size(const struct kafka_consumer_options *options)
+{
+    return options->memory_size_max / 2;
+}
+
+size_t kafka_fetch_queue_records(const struct kafka_consumer_options *options)
+{
+    return options->memory_size_max / RECORD_SIZE;
+}
+
 static bool set_memory(rd_kafka_conf_t *conf, const struct kafka_consumer_options *options, bool is_member,
                        struct err *err)
 {
-    int64_t queue_kbytes = is_member ? (int64_t)(options->memory_size_max / 2 / 1024) : 64;
-    int64_t queue_records = is_member ? (int64_t)(options->memory_size_max / 1280) : 1;
+    int64_t queue_kbytes = is_member ? (int64_t)(kafka_fetch_queue_size(options) / 1024) : 64;
+    int64_t queue_records = is_member ? (int64_t)kafka_fetch_queue_records(options) : 1;
     int64_t fetch_size = is_member ? (int64_t)(options->memory_size_max / 8) : 65536;
     return set_number(conf, "queued.max.messages.kbytes", queue_kbytes < 64 ? 64 : queue_kbytes, err) &&
            set_number(conf, "fetch.max.bytes", fetch_size < 65536 ? 65536 : fetch_size, err) &&
@@ -80,7 +92,8 @@ static bool set_memory(rd_kafka_conf_t *conf, const struct kafka_consumer_option
                       : fetch_size < 1048576 ? fetch_size
                                              : 1048576,
                       err) &&
-           set_number(conf, "queued.min.messages", queue_records < 10000000 ? queue_records : 10000000, err);
+           set_number(conf, "queued.min.messages", queue_records < 10000000 ? queue_records : 10000000, err) &&
+           (kafka_waker_is_needed() || kafka_conf_set(conf, "fetch.queue.backoff.ms", "10", err));
 }
 
 static bool fill_conf(rd_kafka_conf_t *conf, const struct kafka_consumer_options *options, bool is_member,

@@ -21,6 +21,10 @@ struct kafka_message_counter {
 rd_kafka_t *kafka_fetch_open(const struct kafka_consumer_options *options, bool is_member, rd_kafka_queue_t **ret_queue,
                              struct err *err) MUST_CHECK;
 
+/* At how many bytes and records the queue of a member is full. */
+size_t kafka_fetch_queue_size(const struct kafka_consumer_options *options);
+size_t kafka_fetch_queue_records(const struct kafka_consumer_options *options);
+
 /* Destroys queue and handle within timeout_ms; false if the library did not come back: both are left to leak. */
 bool kafka_fetch_close(rd_kafka_t *handle, rd_kafka_queue_t *queue, int timeout_ms);
 
