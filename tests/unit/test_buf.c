@@ -35,6 +35,12 @@ const char *__asan_default_options(void)
     return "allocator_may_return_null=1";
 }
 
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 static void test_buf_tells_missing_memory_from_missing_room(void **state)
 {
     (void)state;
