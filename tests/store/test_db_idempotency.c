@@ -3,72 +3,20 @@
  * Keys against a real server, as the producer's role: who gets one, what is
  * seen of its answer, and that an answer is kept with its effect or not at all.
  */
-#include "cmocka_all.h"
+#include "submit_fixture.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "db/db.h"
 #include "db/db_idempotency.h"
-#include "db/db_submit.h"
-#include "db_fixture.h"
-#include "postgres_fixture.h"
-
-#define TENANT "default"
-
-struct fixture {
-    struct postgres_fixture *postgres;
-    struct db *one;
-    struct db *two;
-};
-
-static const unsigned char hash[DB_SHA256_SIZE] = {1, 2, 3};
-
-static int setup(void **state)
-{
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    fixture->postgres = postgres_fixture_new();
-    assert_non_null(fixture->postgres);
-    postgres_fixture_exec(fixture->postgres, "INSERT INTO onceward.topics (topic) VALUES ('t');"
-                                             "INSERT INTO onceward.routes VALUES ('demo', 't')");
-    fixture->one = db_fixture_open(postgres_fixture_conninfo_as(fixture->postgres, "onceward_producer"));
-    fixture->two = db_fixture_open(postgres_fixture_conninfo_as(fixture->postgres, "onceward_producer"));
-    *state = fixture;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *fixture = *state;
-    db_close(&fixture->one);
-    db_close(&fixture->two);
-    postgres_fixture_free(&fixture->postgres);
-    free(fixture);
-    return 0;
-}
 
 /* ---- small steps ----------------------------------------------------------------------------------------------- */
-
-static struct uuid id_of(int number)
-{
-    struct uuid id = {{0x01, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, (uint8_t)number}};
-    return id;
-}
 
 /* A call that creates request number under a key. */
 static struct db_submit_key key_of(int number, const char *key)
 {
     return (struct db_submit_key){
         .tenant = TENANT, .request_id = id_of(number), .create_type = "demo", .is_fresh = true, .idempotency_key = key};
-}
-
-static struct db_submit *begin(struct db *db, const struct db_submit_key *keys, size_t count)
-{
-    struct db_submit *submit = NULL;
-    struct err err = ERR_INIT;
-    assert_ok(db_submit_begin(db, keys, count, &submit, &err), &err);
-    return submit;
 }
 
 static struct db_idempotency_write answer_of(const char *body)
@@ -111,13 +59,6 @@ static void keep_alone(struct fixture *fixture, int number, const char *key, con
     struct db_submit *submit = begin(fixture->one, &keys, 1);
     struct db_idempotency_write answer = answer_of(body);
     keep_well(&submit, &answer);
-}
-
-static long long count(struct fixture *fixture, const char *table)
-{
-    char sql[100];
-    snprintf(sql, sizeof sql, "SELECT count(*) FROM onceward.%s", table);
-    return postgres_fixture_number(fixture->postgres, sql);
 }
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
