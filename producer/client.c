@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "base/backoff.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/rand.h"
 #include "base/text.h"
+#include "base/uuid.h"
 #include "digest/sha256.h"
 #include "wire/wire_json.h"
 
@@ -96,28 +97,13 @@ void onceward_client_set_patience(struct onceward_client *client, long deadline_
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-static void random_bytes(void *bytes, size_t size)
-{
-    if (getrandom(bytes, size, 0) != (ssize_t)size) {
-        abort(); /* Up to 256 bytes never come short (getrandom(2)); a key that repeats would lose a submission. */
-    }
-}
-
 void onceward_key_new(char ret_key[ONCEWARD_KEY_SIZE])
 {
-    uint8_t bytes[16];
-    random_bytes(bytes, sizeof bytes);
-    bytes[6] = (uint8_t)((bytes[6] & 0x0f) | 0x40); /* Version 4 (RFC 9562). */
-    bytes[8] = (uint8_t)((bytes[8] & 0x3f) | 0x80);
-    char *to = ret_key;
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            *to++ = '-';
-        }
-        *to++ = "0123456789abcdef"[bytes[i] >> 4];
-        *to++ = "0123456789abcdef"[bytes[i] & 15];
-    }
-    *to = '\0';
+    struct uuid uuid;
+    rand_bytes(uuid.bytes, sizeof uuid.bytes);
+    uuid.bytes[6] = (uint8_t)((uuid.bytes[6] & 0x0f) | 0x40); /* Version 4 (RFC 9562). */
+    uuid.bytes[8] = (uint8_t)((uuid.bytes[8] & 0x3f) | 0x80);
+    uuid_to_text(&uuid, ret_key);
 }
 
 static void add_part(struct sha256_state *state, const void *data, size_t size)
@@ -299,9 +285,7 @@ static void wait_ms(int64_t ms)
 
 static int64_t pause_ms(struct backoff *backoff, const struct attempt *attempt)
 {
-    uint32_t random = 0;
-    random_bytes(&random, sizeof random);
-    int64_t ms = backoff_next_ms(backoff, random);
+    int64_t ms = backoff_next_ms(backoff, rand_uint32());
     backoff_fail(backoff);
     return attempt->retry_after_s > 0 && ms < attempt->retry_after_s * 1000 ? attempt->retry_after_s * 1000 : ms;
 }
@@ -330,23 +314,13 @@ static bool try_until_answered(struct onceward_client *client, const struct once
     }
 }
 
-static bool is_field_text(const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
-            return false; /* It would begin another header. */
-        }
-    }
-    return true;
-}
-
 static bool check_call(const struct onceward_call *call, struct onceward_answer *answer)
 {
     bool is_known =
         strcmp(call->method, "GET") == 0 || strcmp(call->method, "PUT") == 0 || strcmp(call->method, "POST") == 0;
     const char *type = call->content_type == NULL ? "" : call->content_type;
-    if (is_known && call->path[0] == '/' && is_field_text(call->path) && is_field_text(type) &&
-        (call->key == NULL || (call->key[0] != '\0' && is_field_text(call->key)))) {
+    if (is_known && call->path[0] == '/' && !text_has_control(call->path) && !text_has_control(type) &&
+        (call->key == NULL || (call->key[0] != '\0' && !text_has_control(call->key)))) {
         return true;
     }
     text_copy(answer->code, sizeof answer->code, "call_invalid");

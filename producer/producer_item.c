@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "http/http_problem.h"
 #include "http/http_server.h"
 #include "producer_problem.h"
@@ -110,16 +111,6 @@ static bool is_kept_header(const char *name)
     return false;
 }
 
-static bool is_visible(const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if ((unsigned char)*text < ' ' || *text == 0x7f) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Splits lines in place. Whatever stands in a row, nothing but a clean header is sent. */
 static size_t read_headers(char *lines, struct http_response *response, size_t count_max)
 {
@@ -132,7 +123,7 @@ static size_t read_headers(char *lines, struct http_response *response, size_t c
         }
         *colon = '\0';
         const char *value = colon + 2;
-        if (!is_kept_header(line) || !is_visible(value)) {
+        if (!is_kept_header(line) || text_has_control(value)) {
             continue;
         }
         if (strcasecmp(line, "Content-Type") == 0) {

@@ -70,21 +70,14 @@ bool producer_key_parse(const char *value, char ret_text[PRODUCER_KEY_SIZE], str
     return size > 0 || refuse(err, "the key is empty");
 }
 
-static int hex_of(char c)
-{
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-    const char *found = c == '\0' ? NULL : strchr(digits, c);
-    return found == NULL ? -1 : (int)((found - digits) % 16);
-}
-
 bool producer_key_from_path(const char *piece, char ret_text[PRODUCER_KEY_SIZE], struct err *err)
 {
     size_t size = 0;
     for (const char *at = piece; *at != '\0'; at++) {
         int byte = (unsigned char)*at;
         if (*at == '%') {
-            int high = hex_of(at[1]);
-            int low = high < 0 ? -1 : hex_of(at[2]);
+            int high = text_hex_value(at[1]);
+            int low = high < 0 ? -1 : text_hex_value(at[2]);
             byte = low < 0 ? 0 : high * 16 + low;
             at += low < 0 ? 0 : 2;
         }

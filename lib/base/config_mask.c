@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "config_private.h"
 
 static bool has_mark(const char *name, const char *const *marks)
@@ -36,19 +37,14 @@ static bool is_secret_keyword(const char *name)
     return has_mark(name, marks);
 }
 
-static int hex_value(char c)
-{
-    return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
-}
-
 /* Appends the bytes behind the escapes. False for a broken one. */
 static bool decode(const char *text, size_t size, struct buf *out)
 {
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
         if (c == '%') {
-            int high = i + 2 < size ? hex_value(text[i + 1]) : -1;
-            int low = i + 2 < size ? hex_value(text[i + 2]) : -1;
+            int high = i + 2 < size ? text_hex_value(text[i + 1]) : -1;
+            int low = i + 2 < size ? text_hex_value(text[i + 2]) : -1;
             if (high < 0 || low < 0) {
                 return false;
             }

@@ -75,6 +75,23 @@ bool text_to_int64(const char *text, int64_t *ret_number)
     return true;
 }
 
+bool text_has_control(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int text_hex_value(char digit)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    const char *found = digit == '\0' ? NULL : strchr(digits, digit);
+    return found == NULL ? -1 : (int)((found - digits) % 16);
+}
+
 /* The size of the well-formed character at text, 0 when there is none (RFC 3629, section 4). */
 static size_t utf8_character_size(const unsigned char *text, size_t size)
 {

@@ -11,13 +11,6 @@
 #include "base/buf.h"
 #include "base/text.h"
 
-static int hex_value(char c)
-{
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-    const char *found = c == '\0' ? NULL : strchr(digits, c);
-    return found == NULL ? -1 : (int)((found - digits) % 16);
-}
-
 /* Decodes in place. False for a broken escape, a control character or bytes that are no UTF-8. */
 static bool decode(char *text)
 {
@@ -25,8 +18,8 @@ static bool decode(char *text)
     for (const char *from = text; *from != '\0'; from++) {
         int byte = (unsigned char)(*from == '+' ? ' ' : *from);
         if (*from == '%') {
-            int high = hex_value(from[1]);
-            int low = high < 0 ? -1 : hex_value(from[2]);
+            int high = text_hex_value(from[1]);
+            int low = high < 0 ? -1 : text_hex_value(from[2]);
             if (low < 0) {
                 return false;
             }

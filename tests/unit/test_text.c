@@ -33,6 +33,29 @@ static void test_number(void **state)
     assert_true(number == mine->expected);
 }
 
+static void test_text_has_control(void **state)
+{
+    (void)state;
+    assert_false(text_has_control(""));
+    assert_false(text_has_control("a ~\xc3\xa9"));
+    assert_true(text_has_control("a\tb"));
+    assert_true(text_has_control("a\x1f"));
+    assert_true(text_has_control("\x7f"));
+}
+
+static void test_text_hex_value(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        assert_int_equal(text_hex_value("0123456789abcdef"[i]), i);
+        assert_int_equal(text_hex_value("0123456789ABCDEF"[i]), i);
+    }
+    static const char others[] = "/:@G`g \xe9";
+    for (size_t i = 0; i < sizeof others; i++) { /* The NUL too. */
+        assert_int_equal(text_hex_value(others[i]), -1);
+    }
+}
+
 struct utf8_case {
     const char *name;
     const char *text;
@@ -93,6 +116,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_says_what_was_cut),
         cmocka_unit_test(test_text_compares),
+        cmocka_unit_test(test_text_has_control),
+        cmocka_unit_test(test_text_hex_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) + RUN_CASES("text_to_int64", test_number, number_cases) +
            RUN_CASES("text_is_utf8", test_utf8, utf8_cases);

@@ -30,6 +30,12 @@ bool text_has_suffix(const char *text, const char *suffix);
  */
 bool text_to_int64(const char *text, int64_t *ret_number) MUST_CHECK;
 
+/* Whether there is a byte below a blank, or a DEL, in it. */
+bool text_has_control(const char *text);
+
+/* The value of a hexadecimal digit in either case, -1 for any other character. */
+int text_hex_value(char digit);
+
 /* True when the bytes are well-formed UTF-8 (no overlong forms, no surrogates). Where they are not,
  * *ret_offset (may be NULL) is the place of the first wrong byte. */
 bool text_is_utf8(const void *text, size_t size, size_t *ret_offset);
