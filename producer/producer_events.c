@@ -26,11 +26,8 @@
 
 static void respond(struct producer_read *read, struct buf *buf)
 {
-    struct http_response response = {.status = 200, .content_type = "application/json"};
     buf_char(buf, '\n');
-    response.body = buf_take(buf, &response.body_size);
-    buf_done(buf);
-    http_respond(read->exchange, &response);
+    http_respond_buf(read->exchange, 200, "application/json", buf);
 }
 
 /* ---- POST /events/run -------------------------------------------------------------------------------------------- */

@@ -21,10 +21,7 @@ static void answer_row(struct producer_read *read, const struct db_idempotency_r
     struct buf buf;
     buf_init(&buf, 8192);
     producer_answer_key(&buf, read->text, row);
-    struct http_response response = {.status = 200, .content_type = "application/json"};
-    response.body = buf_take(&buf, &response.body_size);
-    buf_done(&buf);
-    http_respond(read->exchange, &response);
+    http_respond_buf(read->exchange, 200, "application/json", &buf);
 }
 
 static bool run_get(struct producer_read *read, struct db *db, enum producer_read_outcome *ret_outcome, struct err *err)

@@ -68,10 +68,7 @@ static bool run_get(struct producer_read *read, struct db *db, enum producer_rea
         struct buf buf;
         buf_init(&buf, PRODUCER_ANSWER_SIZE_MAX);
         producer_answer_request(&buf, db_request_page_row(page, 0), read->public_url);
-        struct http_response response = {.status = 200, .content_type = "application/json"};
-        response.body = buf_take(&buf, &response.body_size);
-        buf_done(&buf);
-        http_respond(read->exchange, &response);
+        http_respond_buf(read->exchange, 200, "application/json", &buf);
     }
     db_request_page_free(&page);
     return true;
@@ -145,10 +142,7 @@ static void answer_page(struct producer_read *read, const struct db_request_page
     }
     wire_write_object_end(&writer);
     buf_char(&buf, '\n');
-    struct http_response response = {.status = 200, .content_type = "application/json"};
-    response.body = buf_take(&buf, &response.body_size);
-    buf_done(&buf);
-    http_respond(read->exchange, &response);
+    http_respond_buf(read->exchange, 200, "application/json", &buf);
 }
 
 static bool run_list(struct producer_read *read, struct db *db, enum producer_read_outcome *ret_outcome,

@@ -125,10 +125,7 @@ static void handle_root(void *context, struct http_exchange *exchange)
     wire_write_array_end(&writer);
     wire_write_object_end(&writer);
     buf_char(&buf, '\n');
-    struct http_response response = {.status = 200, .content_type = "application/json"};
-    response.body = buf_take(&buf, &response.body_size);
-    buf_done(&buf);
-    http_respond(exchange, &response);
+    http_respond_buf(exchange, 200, "application/json", &buf);
 }
 
 /* The key of the call into *ret_key, NULL where it has none. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 struct status_text {
     int status;
     const char *text;
@@ -48,26 +50,16 @@ static const char *status_text(int status)
     return "";
 }
 
-static bool is_clean(const char *value)
-{
-    for (const char *c = value; *c != '\0'; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void write_head(struct buf *buf, const struct http_response *response)
 {
     buf_format(buf, "HTTP/1.1 %d %s\r\nContent-Length: %zu\r\n", response->status, status_text(response->status),
                response->body_size);
     if (response->content_type != NULL) {
-        assert(is_clean(response->content_type));
+        assert(!text_has_control(response->content_type));
         buf_format(buf, "Content-Type: %s\r\n", response->content_type);
     }
     for (size_t i = 0; i < HTTP_RESPONSE_HEADER_COUNT_MAX && response->headers[i].name != NULL; i++) {
-        assert(is_clean(response->headers[i].value));
+        assert(!text_has_control(response->headers[i].value));
         buf_format(buf, "%s: %s\r\n", response->headers[i].name, response->headers[i].value);
     }
 }
@@ -174,6 +166,14 @@ void http_respond(struct http_exchange *exchange, const struct http_response *re
     if (is_over) {
         http_exchange_free(exchange);
     }
+}
+
+void http_respond_buf(struct http_exchange *exchange, int status, const char *content_type, struct buf *buf)
+{
+    struct http_response response = {.status = status, .content_type = content_type};
+    response.body = buf_take(buf, &response.body_size);
+    buf_done(buf);
+    http_respond(exchange, &response);
 }
 
 void http_respond_text(struct http_exchange *exchange, int status, const char *content_type, const char *text)

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 
+struct buf;
 struct http_exchange; /* One request and its answer to be. */
 struct http_server;
 struct metrics;
@@ -111,6 +112,9 @@ struct http_response {
 /* Answers, from any thread; the exchange and its request are gone for the caller. Header values must not hold control
  * bytes (asserted). */
 void http_respond(struct http_exchange *exchange, const struct http_response *response);
+
+/* The same with what buf holds as the body. Takes the bytes and is done with buf. */
+void http_respond_buf(struct http_exchange *exchange, int status, const char *content_type, struct buf *buf);
 
 /* The same with a copy of a text as the body. */
 void http_respond_text(struct http_exchange *exchange, int status, const char *content_type, const char *text);
