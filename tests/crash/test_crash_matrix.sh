@@ -57,7 +57,6 @@ is_long=off
 wanted=()
 kills=0
 
-query() { psql -XAtq -d "$ONCEWARD_DATABASE" -v ON_ERROR_STOP=1 -c "$1"; }
 
 row_of() { awk -v point="$1" '$1 == point' <<<"$matrix"; }
 
@@ -90,24 +89,24 @@ end_load() { wait "$load_pid" || { cat "$1.log" >&2; system_fail "the load $1 wa
 
 # The broker refuses the very first of these, and all others are held behind it.
 stimulate_refuse() {
-    query "SELECT onceward.publish('$refusing_topic', 'refused', 'example.refused', to_json(repeat('x', 4000)));
+    system_query "SELECT onceward.publish('$refusing_topic', 'refused', 'example.refused', to_json(repeat('x', 4000)));
            SELECT onceward.publish('$refusing_topic', 'refused', 'example.refused', '1')" >/dev/null
 }
 
 # Only a relay that holds lanes has something to look after when it is connected again.
 stimulate_cut() {
-    query "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()
+    system_query "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()
               AND application_name = 'onceward-relay' AND EXISTS (SELECT FROM onceward.lanes WHERE owner = 'relay-1')" >/dev/null
     sleep 1
 }
 
 # It may be dead by the time that it is asked to end.
 stimulate_stop() {
-    [ "$(query "SELECT count(*) FROM onceward.lanes WHERE owner = 'relay-1'")" -eq 0 ] || system_signal relay TERM || true
+    [ "$(system_query "SELECT count(*) FROM onceward.lanes WHERE owner = 'relay-1'")" -eq 0 ] || system_signal relay TERM || true
 }
 
 stimulate_rewind() {
-    query "INSERT INTO onceward.consumer_progress (consumer, scope, topic, partition, seq, owner, incarnation, attempt, kind,
+    system_query "INSERT INTO onceward.consumer_progress (consumer, scope, topic, partition, seq, owner, incarnation, attempt, kind,
                                                    next_offset, cluster_id)
            SELECT consumer, scope, topic, partition, seq + 1, 'operator', gen_random_uuid(), gen_random_uuid(), 'rewound',
                   greatest(next_offset - 20, 0), cluster_id
@@ -170,7 +169,7 @@ check() {
 
 # What the broker refused is deferred, once, with all that came behind it, and nothing of it is on the topic.
 check_refused() {
-    [ "$(query "SELECT count(*) FROM onceward.outbox o LEFT JOIN onceward.deferred d USING (id)
+    [ "$(system_query "SELECT count(*) FROM onceward.outbox o LEFT JOIN onceward.deferred d USING (id)
                  WHERE o.topic = '$refusing_topic' AND d.state IS DISTINCT FROM
                        CASE WHEN o.id = (SELECT min(id) FROM onceward.outbox WHERE topic = o.topic) THEN 'parked' ELSE 'held' END")" -eq 0 ]
 }
@@ -178,7 +177,7 @@ check_refused() {
 await_refused() {
     local deadline=$((SECONDS + settle_s))
     until check_refused; do
-        [ "$SECONDS" -lt "$deadline" ] || { query "SELECT id, state, reason_code FROM onceward.deferred" >&2; system_fail "not all that was refused is deferred"; return 1; }
+        [ "$SECONDS" -lt "$deadline" ] || { system_query "SELECT id, state, reason_code FROM onceward.deferred" >&2; system_fail "not all that was refused is deferred"; return 1; }
         sleep 0.2
     done
 }
@@ -251,7 +250,7 @@ system_start "$bin_dir"
 system_commands[consumer]+=$'\nbatch_records_max = 5'
 refusing_topic=$system_topic.refusing
 "$system_bin/onceward" topic add "$refusing_topic" --partitions 1 --topic.max.message.bytes 2000 >>"$system_folder/migrate.log"
-query "UPDATE onceward.topics SET event_bytes_max = 1000000 WHERE topic = '$refusing_topic'"
+system_query "UPDATE onceward.topics SET event_bytes_max = 1000000 WHERE topic = '$refusing_topic'"
 python3 -B -c 'import sys; sys.path.insert(0, sys.argv[1]); import corpus; corpus.Corpus().sample(sys.argv[2], 20)' \
     "$here/../load" "$system_folder/corpus"
 run_matrix

@@ -26,18 +26,17 @@ stop_all() {
 }
 trap stop_all EXIT
 
-query() { psql -XAtq -d "$ONCEWARD_DATABASE" -v ON_ERROR_STOP=1 -c "$1"; }
 
 # publish COUNT: events of random keys, in one transaction.
 publish() {
-    query "SELECT count(onceward.publish('$system_topic', gen_random_uuid()::text, 'example.published', '{\"data\":{}}'))
+    system_query "SELECT count(onceward.publish('$system_topic', gen_random_uuid()::text, 'example.published', '{\"data\":{}}'))
              FROM generate_series(1, $1)" >/dev/null
 }
 
 # Every event of the outbox has exactly one effect.
 await_effects() {
     local deadline=$((SECONDS + $1)) missing
-    until missing=$(query "SELECT count(*) FROM onceward.outbox o WHERE NOT EXISTS
+    until missing=$(system_query "SELECT count(*) FROM onceward.outbox o WHERE NOT EXISTS
                              (SELECT FROM example.effects e WHERE e.event_id = o.event_id)") && [ "$missing" -eq 0 ]; do
         if [ "$SECONDS" -ge "$deadline" ]; then
             "$system_bin/onceward" status >&2 || true
@@ -47,7 +46,7 @@ await_effects() {
         fi
         sleep 0.2
     done
-    [ "$(query 'SELECT count(*) - count(DISTINCT event_id) FROM example.effects')" -eq 0 ] ||
+    [ "$(system_query 'SELECT count(*) - count(DISTINCT event_id) FROM example.effects')" -eq 0 ] ||
         system_fail "an event has two effects after $2"
 }
 

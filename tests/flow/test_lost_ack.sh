@@ -31,8 +31,7 @@ stop_all() {
 }
 trap stop_all EXIT
 
-query() { psql -XAtq -d "$ONCEWARD_DATABASE" -v ON_ERROR_STOP=1 -c "$1"; }
-publish() { query "SELECT onceward.publish('$system_topic', '$1', 'example.published', '{\"data\":{}}')" >/dev/null; }
+publish() { system_query "SELECT onceward.publish('$system_topic', '$1', 'example.published', '{\"data\":{}}')" >/dev/null; }
 
 # until_true TEXT COMMAND...
 until_true() {
@@ -53,8 +52,8 @@ until_true() {
 proxy() { "$ack_proxy" --control "$socket" --send "$*"; }
 count() { proxy status | sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p"; }
 has_counted() { [ "$(count "$1")" -ge "$2" ]; }
-has_effects() { [ "$(query "SELECT count(*) FROM example.effects WHERE request_id = '$1'")" -eq "$2" ]; }
-has_cursor_passed() { [ "$(query "SELECT last >= (SELECT max(id) FROM onceward.outbox) FROM naive.relay_cursor")" = t ]; }
+has_effects() { [ "$(system_query "SELECT count(*) FROM example.effects WHERE request_id = '$1'")" -eq "$2" ]; }
+has_cursor_passed() { [ "$(system_query "SELECT last >= (SELECT max(id) FROM onceward.outbox) FROM naive.relay_cursor")" = t ]; }
 records() { kcat -q -C -b "$ONCEWARD_KAFKA" -t "$system_topic" -o beginning -e -f '%k\n' | grep -cx "$1" || true; }
 has_records() { [ "$(records "$1")" -ge "$2" ]; }
 duplicates() { curl -sf "http://127.0.0.1:${system_ports[consumer]}/metrics" | sed -n 's/^onceward_consumer_duplicates_total //p'; }
@@ -132,7 +131,7 @@ printf 'relay killed behind a lost request: published again, 1 effect\n'
 system_signal relay TERM
 system_await relay
 psql -Xq -d "$ONCEWARD_DATABASE" -v ON_ERROR_STOP=1 -1 -f "$system_root/tests/load/naive.sql"
-query "UPDATE naive.relay_cursor SET last = (SELECT max(id) FROM onceward.outbox)"
+system_query "UPDATE naive.relay_cursor SET last = (SELECT max(id) FROM onceward.outbox)"
 system_naive=on
 system_run relay
 cut=$(count requests_cut)

@@ -30,6 +30,9 @@ system_folder='' system_name='' system_topic=''
 # system_conninfo ROLE: the later keyword wins (libpq).
 system_conninfo() { printf '%s dbname=%s user=%s' "$ONCEWARD_TEST_DATABASE" "$system_name" "$1"; }
 
+# system_query SQL: asks the system's database as its owner; rows without headings.
+system_query() { psql -XAtq -d "$ONCEWARD_DATABASE" -v ON_ERROR_STOP=1 -c "$1"; }
+
 system_fail() {
     printf '%s: %s\n' "$program" "$*" >&2
     return 1
