@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way of one request: made, filled, submitted, by different routes, some calls made again.
 
-What is sent follows from the seed and the number alone; only ids are new in each run. A caller that insists leaves no
-answer unknown: it submits under ids of its own only, and repeats even the making of a request, whose lost answer leaves
-no more than an empty request behind.
+What is sent follows from the seed and the number alone; only ids and keys are new in each run. A share of the requests
+goes under an Idempotency-Key for each call, and their submit is made again at the end under its key. A caller that insists
+leaves no answer unknown: it submits under ids or keys of its own only, and repeats even the making of a request, whose lost
+answer leaves no more than an empty request behind.
 """
 
 import base64
@@ -28,6 +29,7 @@ class Plan:
     seed: int
     repeat_share: float
     insists: bool = False
+    key_share: float = 0.0
 
 
 def _digest(content):
@@ -50,6 +52,10 @@ def _raw_path(request_id, document, document_id):
     return f"/requests/{request_id}/documents?{urllib.parse.urlencode(query)}"
 
 
+def _under_key(call, outcome):
+    return {} if call.key is None else {"key": call.key, "answer_sha256": _digest(outcome.body), "is_replay": outcome.is_replay}
+
+
 class RequestWay:
     """One request by one client. `client` calls, `manifest` keeps."""
 
@@ -59,7 +65,8 @@ class RequestWay:
         self._manifest = manifest
         self._rng = random.Random(f"{plan.seed}/{number}")
         self._way = self._choose(WAYS)
-        if plan.insists and self._way == "whole_without_id":
+        self._has_keys = random.Random(f"{plan.seed}/{number}/key").random() < plan.key_share
+        if plan.insists and self._way == "whole_without_id" and not self._has_keys:
             self._way = "whole"
         self._number = number
         self._data = shapes.data_object(self._rng, number)
@@ -79,6 +86,11 @@ class RequestWay:
                 for document, document_id in self._documents:
                     self._upload(request_id, document, document_id)
                 self._submit(request_id)
+
+    def _call(self, name, method, path, content=b"", content_type="application/json", is_repeatable=True):
+        """Under a key of its own any call can be repeated."""
+        key = f"load-{uuid.uuid4()}" if self._has_keys else None
+        return Call(name, method, path, content, content_type, is_repeatable or self._has_keys, key)
 
     def _choose(self, weighted):
         return self._rng.choices([value for value, _ in weighted], [weight for _, weight in weighted])[0]
@@ -103,7 +115,7 @@ class RequestWay:
 
     def _create(self):
         content = shapes.body({"type": self._type, "data": self._data})
-        call = Call("create", "POST", "/requests", content, is_repeatable=self._plan.insists)
+        call = self._call("create", "POST", "/requests", content, is_repeatable=self._plan.insists)
         outcome = self._client.call(call)
         request_id = (outcome.answer or {}).get("id") if outcome.status == 201 else None
         self._keep(call, request_id, outcome, type=self._plan.type, data_sha256=self._sent_data())
@@ -112,7 +124,7 @@ class RequestWay:
     def _put(self):
         request_id = str(uuid.uuid4())
         content = shapes.body({"type": self._type, "data": self._data})
-        call = Call("put", "PUT", f"/requests/{request_id}", content)
+        call = self._call("put", "PUT", f"/requests/{request_id}", content)
         sent = {"type": self._plan.type, "data_sha256": self._sent_data()}
         self._make(call, request_id, **sent)
         if self._data is not None and self._rng.random() < self._plan.repeat_share / 2:
@@ -123,23 +135,29 @@ class RequestWay:
     def _upload(self, request_id, document, document_id):
         if self._rng.random() < 0.5:
             content = _document_json(document, document_id)
-            call = Call("document", "POST", f"/requests/{request_id}/documents", content)
+            call = self._call("document", "POST", f"/requests/{request_id}/documents", content)
         else:
             path = _raw_path(request_id, document, document_id)
-            call = Call("document", "POST", path, document.content, document.media_type)
+            call = self._call("document", "POST", path, document.content, document.media_type)
         self._make(call, request_id, document=_sent_document(document, document_id))
 
     def _submit(self, request_id):
-        self._make(Call("submit", "POST", f"/requests/{request_id}/submit"), request_id)
+        self._make_last(self._call("submit", "POST", f"/requests/{request_id}/submit"), request_id)
 
     def _submit_whole(self, request_id):
         documents = b"[" + b",".join(_document_json(*pair) for pair in self._documents) + b"]"
         content = shapes.body({
             "id": shapes.text(request_id) if request_id else None, "type": self._type, "data": self._data,
             "documents": documents if self._documents or self._rng.random() < 0.5 else None})
-        call = Call("whole", "POST", "/submissions", content, is_repeatable=request_id is not None)
-        self._make(call, request_id, type=self._plan.type, data_sha256=self._sent_data(),
+        call = self._call("whole", "POST", "/submissions", content, is_repeatable=request_id is not None)
+        self._make_last(call, request_id, type=self._plan.type, data_sha256=self._sent_data(),
                    documents=[_sent_document(*pair) for pair in self._documents])
+
+    def _make_last(self, call, request_id, **sent):
+        """Under a key the first answer must come back, whatever happened meanwhile."""
+        self._make(call, request_id, **sent)
+        if call.key is not None:
+            self._keep(call, request_id, self._client.call(call), again=True, **sent)
 
     def _make(self, call, request_id, **sent):
         """Makes a call, and some again: after it, or at the same moment over another connection."""
@@ -159,4 +177,4 @@ class RequestWay:
         self._manifest.add({
             "call": call.name, "number": self._number, "request_id": request_id, "status": outcome.status, "answer": answer,
             "attempts": outcome.attempts, "lost": outcome.lost, "began": round(outcome.began, 6), "ms": round(outcome.ms, 3),
-            "media_type": outcome.media_type, "size": len(call.content), **sent})
+            "media_type": outcome.media_type, "size": len(call.content), **_under_key(call, outcome), **sent})

@@ -30,7 +30,7 @@ class Request:
     data_sha256: str = None
     documents: dict = field(default_factory=dict)
     maybe_documents: dict = field(default_factory=dict)
-    receipts: list = field(default_factory=list)
+    receipts: list = field(default_factory=list)  # Of all the answers under one key, one.
     made: int = 0
     has_lost: bool = False
     is_maybe_submitted: bool = False
@@ -51,6 +51,7 @@ class Expectations:
     published: dict = field(default_factory=dict)  # event_id -> line
     rolled_back: dict = field(default_factory=dict)
     maybe_published: dict = field(default_factory=dict)
+    keys: dict = field(default_factory=dict)  # Idempotency-Key -> the lines of its calls that had an answer
     anomalies: list = field(default_factory=list)  # (word, subject, detail)
 
     def add_anomaly(self, word, subject, detail):
@@ -102,6 +103,10 @@ def _add_call(expected, line):
     if status not in GOOD_STATUSES[name]:
         return
     _add_documents(request, line)
+    if "key" in line:
+        expected.keys.setdefault(line["key"], []).append(line)
+        if len(expected.keys[line["key"]]) > 1:
+            return  # A replay says nothing of its own: _judge_key holds it to the first.
     if name == "document":
         _check_document_answer(expected, request, line)
     elif name in ("submit", "whole"):
@@ -127,6 +132,19 @@ def _judge_receipts(expected, request):
         expected.add_anomaly("answer_unstable", request.request_id, f"{request.made} answers say that they made it")
 
 
+def _judge_key(expected, key, lines):
+    """Under one key there is one answer, byte for byte, and no more than one call that made it."""
+    subject = f"{lines[0]['request_id']} under key {key}"
+    answers = {(line["status"], line["media_type"], line["answer_sha256"]) for line in lines}
+    if len(answers) > 1:
+        expected.add_anomaly("answer_unstable", subject, f"{len(answers)} different answers: {sorted(map(str, answers))}")
+    firsts = sum(line["is_replay"] is False for line in lines)
+    if any(line["is_replay"] is None for line in lines):
+        expected.add_anomaly("unexpected_answer", subject, "an answer does not say whether it is a replay")
+    elif firsts > 1 or (firsts == 0 and not any(line["lost"] for line in lines)):
+        expected.add_anomaly("answer_unstable", subject, f"{firsts} of {len(lines)} answers say that they are the first")
+
+
 def expect(lines):
     """Reads the manifest's lines; what is wrong with the answers by themselves is among the anomalies."""
     expected = Expectations()
@@ -140,4 +158,6 @@ def expect(lines):
         _add_call(expected, line)
     for request in expected.requests.values():
         _judge_receipts(expected, request)
+    for key, calls in expected.keys.items():
+        _judge_key(expected, key, calls)
     return expected

@@ -39,6 +39,7 @@ class Figures:
         rows = {
             "accepted": len(self._submitted), "duplicates": counts["duplicates"], "calls": counts["calls"],
             "calls_repeated": counts["repeated"], "calls_tried_again": counts["tried_again"],
+            "calls_with_key": counts["with_key"], "answers_replayed": counts["replayed"],
             "answers_lost": counts["lost"], "answers_unknown": counts["unknown"], "answers_unexpected": counts["unexpected"],
             "documents": counts["documents"], "document_bytes": counts["document_bytes"], "seconds": f"{submit_seconds:.1f}",
             "calls_per_second": f"{counts['calls'] / submit_seconds:.0f}",
@@ -70,6 +71,8 @@ class Figures:
         counts["repeated"] += 1 if line.get("again") or line.get("twin") or line.get("respelled") else 0
         counts["tried_again"] += line["attempts"] - 1
         counts["lost"] += line["lost"]
+        counts["with_key"] += "key" in line
+        counts["replayed"] += line.get("is_replay") is True
         self._latencies[line["call"]].append(line["ms"])
         if line["status"] == 0:
             counts["unknown"] += 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client that behaves as a good one should: keep-alive, and patient where repeating is safe.
 
-An answer that never came and 503 or 429 are tried again until the time is up, but a lost answer only where
-the call can be repeated without a second effect. Nothing is judged here.
+An answer that never came, 503, 429 and "still running under this key" are tried again until the time is up, but a lost
+answer only where the call can be repeated without a second effect. Nothing is judged here.
 """
 
 import http.client
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 RETRY_STATUSES = (429, 503)
 UNKNOWN_CODE = "outcome_unknown"  # A 503 that does not say that nothing was written.
+IN_PROGRESS_CODE = "idempotency_in_progress"  # A 409: the first call under this key still runs.
 RETRY_AFTER_MAX_S = 2.0
 BACKOFF_MAX_S = 1.0
 ANSWER_TIMEOUT_S = 60
@@ -35,6 +36,7 @@ class Call:
     content: bytes = b""
     content_type: str = "application/json"
     is_repeatable: bool = True
+    key: str = None  # Its Idempotency-Key.
 
 
 @dataclass
@@ -47,6 +49,7 @@ class Outcome:
     began: float = 0.0
     ms: float = 0.0
     media_type: str = ""
+    is_replay: bool = None  # None: the answer does not say.
 
     @property
     def answer(self):
@@ -67,6 +70,7 @@ class Connection:
 
     def send(self, call):
         headers = self._fixed | ({"Content-Type": call.content_type} if call.content else {})
+        headers |= {"Idempotency-Key": call.key} if call.key else {}
         if self._http.sock is None:
             try:
                 self._http.connect()
@@ -89,6 +93,14 @@ class Connection:
 
     def close(self):
         self._http.close()
+
+
+def _code(outcome):
+    return outcome.answer.get("code") if isinstance(outcome.answer, dict) else None
+
+
+def _is_to_be_repeated(outcome):
+    return outcome.status in RETRY_STATUSES or (outcome.status == 409 and _code(outcome) == IN_PROGRESS_CODE)
 
 
 class Client:
@@ -130,7 +142,7 @@ class Client:
         has_time = time.time() - outcome.began < self._patience_s
         if outcome.status == 0:
             return has_time and (call.is_repeatable or outcome.lost == 0)
-        return has_time and outcome.status in RETRY_STATUSES
+        return has_time and _is_to_be_repeated(outcome)
 
     @staticmethod
     def _wait(outcome):
@@ -160,9 +172,9 @@ class Client:
             outcome.lost += 1
             return
         outcome.media_type = headers.get("Content-Type", "")
-        if outcome.status in RETRY_STATUSES:
-            answer = outcome.answer
-            outcome.lost += 1 if isinstance(answer, dict) and answer.get("code") == UNKNOWN_CODE else 0
+        outcome.is_replay = {"true": True, "false": False}.get(headers.get("Idempotent-Replayed"))
+        if _is_to_be_repeated(outcome):
+            outcome.lost += _code(outcome) == UNKNOWN_CODE
             time.sleep(min(RETRY_AFTER_MAX_S, float(headers.get("Retry-After") or 0)))
         else:
             outcome.ms = (time.time() - outcome.began) * 1000

@@ -434,6 +434,8 @@ PARTS = (judge_submissions, judge_requests, judge_fetched, judge_outbox, judge_v
 def wanted_counts(case):
     """What must have been compared at all, given what was sent."""
     names = ["events", "topic_events", "headers", "keys", "sink_rows"]
+    if sum(settings["requests"] * settings.get("with_key", 0) for settings in case.settings) > 2000:
+        names += ["answers_replayed"]
     names += ["inbox"] if case.snapshot.has_logs else []
     names += ["effects"] if case.snapshot.has_effects else []
     if any(settings["requests"] for settings in case.settings):
@@ -450,6 +452,7 @@ def judge(manifests, snapshot):
     verdict = Verdict()
     for word, subject, detail in expected.anomalies:
         verdict.add(word, subject, detail)
+    verdict.counts["answers_replayed"] = sum(len(lines) - 1 for lines in expected.keys.values())
     for part in PARTS:
         part(case, verdict)
     for name in wanted_counts(case):

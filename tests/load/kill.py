@@ -137,6 +137,8 @@ class Row:
         kills = sum(count for name, count in self.counts.items() if name.startswith("kills_"))
         if options.requests >= FULL_REQUESTS and kills < KILLS_OF_A_FULL_RUN:
             self.complaints.append(f"{kills} kills are fewer than {KILLS_OF_A_FULL_RUN}")
+        if self.load.get("answers_replayed", "0") == "0":
+            self.complaints.append("no answer was replayed under its key, so nothing is proven of keys")
         if check_code not in (0, 1):
             self.complaints.append(f"the checker ended with {check_code}: {check_text.strip()[-500:]}")
         elif self.is_naive:
@@ -147,7 +149,8 @@ class Row:
     def print(self):
         for name, value in self.counts.items():
             print(f"{self.name}_{name}: {value}")
-        for name in ("accepted", "published", "calls_tried_again", "answers_lost", "answers_unknown", "published_looked_up"):
+        for name in ("accepted", "published", "calls_tried_again", "answers_lost", "answers_unknown", "calls_with_key",
+                     "answers_replayed", "published_looked_up"):
             print(f"{self.name}_{name}: {self.load.get(name, 'not told')}")
         for word in (*NAIVE_WORDS, "order_inverted"):
             print(f"{self.name}_{word}: {self.anomalies(word)}")

@@ -61,6 +61,8 @@ def _result(rows):
              ("events compared on their whole way", *(row.check.get("compared_events") for row in rows))]
     lines += [(f"**{text}**", *(f"**{row.anomalies(word)}**" for row in rows)) for word, text in FOUND]
     lines += [("answers that were lost, and repeated until they were known", *(row.load.get("answers_lost") for row in rows)),
+              ("calls made under an Idempotency-Key", *(row.load.get("calls_with_key") for row in rows)),
+              ("answers that came again under their key, byte for byte", *(row.check.get("compared_answers_replayed") for row in rows)),
               ("answers unknown to the end", *(row.load.get("answers_unknown") for row in rows)),
               ("seconds of load and faults", *(f"{row.seconds['faults'] + row.seconds['rest_of_load']:.0f}" for row in rows)),
               ("seconds until all was applied, or nothing moved any more", *(row.check.get("settle_seconds") for row in rows))]

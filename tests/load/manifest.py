@@ -6,7 +6,7 @@ line after its transaction; a run that is killed leaves whole lines but for the 
 
 call: call (create, put, document, submit, whole), request_id, status (0: no answer was ever had), answer, attempts,
     lost (calls that were sent and did not tell what became of them), twin, began, ms; where it was sent: type, data_sha256, document {document_id, name,
-    media_type, size, sha256}, documents
+    media_type, size, sha256}, documents; under an Idempotency-Key: key, answer_sha256, is_replay
 publish: call "publish", outcome (committed, rolled_back, unknown), key, version (that key's events in order, from 1),
     event_id, data_sha256; was_unknown where the end was looked up afterwards
 """

@@ -107,6 +107,11 @@ def change_call(name, **changes):
     return spoil
 
 
+def change_replay(**changes):
+    """The second call under the key."""
+    return lambda world: [line for line in world.lines if "key" in line][1].update(changes)
+
+
 def drop_calls(world):
     wanted = request_of(world)
     world.lines = [line for line in world.lines if line.get("request_id") != wanted]
@@ -183,6 +188,9 @@ FAULTS = [
     ("manifest: two answers say queued", lambda world: world.calls("submit")[1]["answer"].__setitem__("queued", True), {"answer_unstable": ""}),
     ("manifest: no answer says queued", change_call("submit", answer__queued=False), {"answer_unstable": ""}),
     ("manifest: made twice", lambda world: world.lines.append(dict(world.calls("put")[0])), {"answer_unstable": ""}),
+    ("manifest: a replay of other bytes", change_replay(answer_sha256=OTHER), {"answer_unstable": "under key k"}),
+    ("manifest: two first answers under a key", change_replay(is_replay=False), {"answer_unstable": "under key k"}),
+    ("manifest: an answer under a key does not say which it is", change_replay(is_replay=None), {"unexpected_answer": "under key k"}),
     ("manifest: an upload's answer lacks the document", change_call("document", answer__documents=[]), {"unexpected_answer": ""}),
     ("manifest: a request's calls dropped", drop_calls, {"orphan_submission": ""}),
     ("manifest: other data was sent", change_call("put", data_sha256=OTHER), {"bytes_differ": ""}),
@@ -257,6 +265,13 @@ def lost_answer(world):
     submit |= {"status": 0, "answer": None, "lost": 1}
 
 
+def lost_first_answer(world):
+    """Of both calls under a key only the second had an answer: a replay."""
+    first = next(line for line in world.lines if "key" in line)
+    first |= {"status": 0, "answer": None, "lost": 1}
+    change_replay(lost=1)(world)
+
+
 def never_happened(world):
     """Given up without an answer, and nothing was stored."""
     world.lines.append(world.calls("submit")[0] | {"request_id": "none", "status": 0, "answer": None, "lost": 3})
@@ -296,6 +311,7 @@ SOUND = [
     ("a copy on another partition", lambda world: copy_of_record(world, partition=2)),
     ("a copy on another partition, before all others there", lambda world: copy_of_record(world, partition=-1)),
     ("an answer was lost, the repeat says duplicate", lost_answer),
+    ("a first answer was lost, only a replay came", lost_first_answer),
     ("a call without any answer that did not take place", never_happened),
     ("a call without id and answer that took place", loose_submission),
     ("a submission of somebody else", stranger_submission),

@@ -12,6 +12,7 @@ TYPE = "example.submitted"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 TIME = "2027-01-15T08:00:{:02d}.000000Z"
 DATA = (b'{"n": 1.00}', b'{"name":"Gr\\u00fc\\u00dfe"}', None, b'{ }', b'{"deep":[[[1e+05]]]}', b'{"n":2}')
+KEYED_NUMBER = 4  # Of the request that is submitted under an Idempotency-Key.
 KEYS = ("load-token-0", "load-token-1", "load-token-2")
 VERSION_COUNT = 4
 PARTITION_COUNT = 3
@@ -26,7 +27,7 @@ class World:
 
     def __init__(self):
         self.settings = {"trace": TRACE, "token": "token", "url": "http://127.0.0.1", "topic": "t",
-                         "requests": len(DATA), "events": len(KEYS) * VERSION_COUNT}
+                         "with_key": 100, "requests": len(DATA), "events": len(KEYS) * VERSION_COUNT}
         self.lines = []
         self.snapshot = Snapshot()
         self._next_id = 100
@@ -55,8 +56,13 @@ class World:
         for document in documents:
             self._call("document", request_id, 200, {"documents": [{"sha256": document["sha256"]}]}, document=document)
         receipt = {"event_id": event_id(self._next_id), "submitted_at": time.replace(".000000", "")}
-        self._call("submit", request_id, 200, receipt | {"queued": True, "status": "queued"})
-        self._call("submit", request_id, 200, receipt | {"queued": False, "status": "duplicate"}, again=True)
+        queued = receipt | {"queued": True, "status": "queued"}
+        if number == KEYED_NUMBER:
+            for is_replay in (False, True):
+                self._call("submit", request_id, 200, queued, key="k", answer_sha256="same", is_replay=is_replay, again=is_replay)
+        else:
+            self._call("submit", request_id, 200, queued)
+            self._call("submit", request_id, 200, receipt | {"queued": False, "status": "duplicate"}, again=True)
         self.snapshot.requests.append({"request_id": request_id, "type": TYPE, "data_sha256": data_sha256})
         self.snapshot.submissions.append({"request_id": request_id, "event_id": event_id(self._next_id), "tenant": "default",
                                           "submitted_at": time})
