@@ -82,11 +82,7 @@ def load(bench, database, producer, seconds):
 def parts(bench, database, script, number):
     """p50 and p99 in ms of one durable commit, of one produce until its acknowledgement, of one sink commit: each alone."""
     count = bench.pick(2000, 200)
-    folder = bench.services.folder
-    for old in folder.glob("commit.*"):
-        old.unlink()
-    submitting.pgbench(database, script, 1, bench.pick(3, 1), "-l", "--log-prefix", folder / "commit")
-    commits = [int(line.split()[2]) / 1000 for path in folder.glob("commit.*") for line in path.open(encoding="ascii")]
+    commits = submitting.pgbench_ms(bench.services, database, script, 1, bench.pick(3, 1))
     produced = tool("bench_kafka", bench.services.kafka, "ack", "bench.parts", count, applying.VALUE_BYTES)
     applied = applying.bare(database, f"parts{number}", count, 1)
     return {50: [percentile(commits, 50), produced["p50_ms"], applied["p50_ms"]],

@@ -20,7 +20,7 @@ import sys
 
 members = {"name", "value", "unit", "bound", "bound_value", "ratio"}
 figures = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
-assert len(figures) == len({figure["name"] for figure in figures}) == 18, [figure["name"] for figure in figures]
+assert len(figures) == len({figure["name"] for figure in figures}) == 22, [figure["name"] for figure in figures]
 for figure in figures:
     assert set(figure) == members, figure
 END

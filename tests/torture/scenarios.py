@@ -152,13 +152,14 @@ class Caller:
         self._process = process
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=faults.patience_s)
 
-    def call(self, method, path, body=None, expected=(200,), media_type="application/json"):
+    def call(self, method, path, body=None, expected=(200,), media_type="application/json", key=None):
         """The answer's bytes; None when the process ended."""
         until = time.monotonic() + faults.patience_s
         said = "nothing"
+        headers = ({"Content-Type": media_type} if body else {}) | ({"Idempotency-Key": key} if key else {})
         while time.monotonic() < until:
             try:
-                self._connection.request(method, path, body, {"Content-Type": media_type} if body else {})
+                self._connection.request(method, path, body, headers)
                 answer = self._connection.getresponse()
                 content = answer.read()
                 if answer.status in expected:
@@ -181,14 +182,16 @@ class Caller:
 
 
 class Producer(Service):
-    """A request with a document, submitted; a submission in one call; a large one; what can be read of them."""
+    """A request with a document, submitted; a submission in one call; a large one; one under a key, twice; what can be read
+    of them."""
 
     name = "producer"
     DOCUMENT = b"the document's bytes"
     LARGE = {"text": "x" * 70000}
 
     def new_subject(self, fault):
-        return {"request": str(uuid.uuid4()), "small": str(uuid.uuid4()), "large": str(uuid.uuid4()), "events": {}}
+        return {"request": str(uuid.uuid4()), "small": str(uuid.uuid4()), "large": str(uuid.uuid4()), "key": str(uuid.uuid4()),
+                "keyed": None, "answer": None, "events": {}}
 
     def start(self, subject, library, fault):
         subject["port"] = free_port()
@@ -198,7 +201,8 @@ class Producer(Service):
     def work(self, process, subject):
         caller = Caller(process, subject["port"])
         try:
-            return self.build_and_submit(caller, subject) and self.submit_at_once(caller, subject) and self.read(caller, subject)
+            return (self.build_and_submit(caller, subject) and self.submit_at_once(caller, subject) and
+                    self.submit_under_key(caller, subject) and self.read(caller, subject))
         finally:
             caller.close()
 
@@ -220,6 +224,21 @@ class Producer(Service):
             receipt = caller.call("POST", "/submissions", body, expected=(200, 201))
             if receipt is None or not self.keep(subject, name, json.loads(receipt)):
                 return False
+        return True
+
+    def submit_under_key(self, caller, subject):
+        """Without an id of the caller's: only the key says that the second call is the first. The answer never changes."""
+        body = json.dumps({"type": "torture", "data": {"key": subject["key"]}})
+        for _ in range(2):
+            answer = caller.call("POST", "/submissions", body, expected=(201,), key=subject["key"])
+            if answer is None:
+                return False
+            if subject["answer"] not in (None, answer):
+                raise Finding(f"wrong answer under a key: it was {subject['answer']!r} and is {answer!r}")
+            subject["answer"] = answer
+        receipt = json.loads(answer)
+        subject["keyed"] = receipt["id"]
+        subject["events"]["keyed"] = receipt
         return True
 
     @staticmethod
@@ -254,7 +273,8 @@ class Producer(Service):
         return True
 
     def check(self, subject, has_failed):
-        for name, data in (("request", {"a": 1}), ("small", {"b": [1, 2]}), ("large", self.LARGE)):
+        for name, data in (("request", {"a": 1}), ("small", {"b": [1, 2]}), ("large", self.LARGE),
+                           ("keyed", {"key": subject["key"]})):
             rows = self.world.sql.rows(
                 "SELECT o.event_id, s.event_id, convert_from(o.value, 'UTF8')::json -> 'data', "
                 "json_array_length(convert_from(o.value, 'UTF8')::json -> 'documents') "
@@ -267,6 +287,10 @@ class Producer(Service):
                 raise Finding(f"wrong event of {name}: {rows[0][:2]}")
             if json.loads(found) != data or int(document_count) != (name == "request"):
                 raise Finding(f"wrong value of {name}: {found[:200]}, {document_count} documents")
+        made = self.world.sql.value("SELECT count(*) FROM onceward.outbox WHERE type = 'torture' AND "
+                                    f"convert_from(value, 'UTF8')::json -> 'data' ->> 'key' = '{subject['key']}'")
+        if made != "1":
+            raise Finding(f"doubled: {made} events were made under one key")
 
 
 class Relay(Service):
