@@ -89,7 +89,10 @@ static bool open_parts(struct producer *producer, struct err *err)
                                                    .health = producer->health};
     producer->batch = producer_batch_new(&batch, err);
     producer->reader = producer->batch == NULL ? NULL : producer_reader_new(&reader, err);
-    producer->reaper = producer->reader == NULL
+    producer->wait = producer->reader == NULL ? NULL
+                                              : producer_wait_open(producer->settings, producer->reader,
+                                                                   producer->health, producer->metrics, err);
+    producer->reaper = producer->wait == NULL
                            ? NULL
                            : producer_reaper_open(producer->settings, producer->health, producer->metrics, err);
     return producer->reaper != NULL && open_server(producer, err);
@@ -122,10 +125,14 @@ void producer_close(struct producer **producerp)
     if (producer == NULL) {
         return;
     }
+    if (producer->wait != NULL) {
+        producer_wait_stop(producer->wait);
+    }
     if (producer->server != NULL) {
         http_server_stop(producer->server, DRAIN_MS);
     }
     producer_reaper_close(&producer->reaper);
+    producer_wait_close(&producer->wait);
     producer_reader_free(&producer->reader);
     producer_batch_free(&producer->batch);
     http_server_free(&producer->server);

@@ -11,6 +11,7 @@
 #include "producer_reader.h"
 #include "producer_reaper.h"
 #include "producer_settings.h"
+#include "producer_wait.h"
 
 struct health;
 struct http_server;
@@ -25,6 +26,7 @@ struct producer {
     struct producer_hint *hint;
     struct producer_batch *batch;
     struct producer_reader *reader;
+    struct producer_wait *wait;
     struct producer_auth *auth;
     struct producer_reaper *reaper;
     struct http_server *server;

@@ -3,6 +3,7 @@
  * /events and /deliveries: where events are, and the call that waits until
  * what is pending has been claimed. Waiting holds no thread and no connection.
  */
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #define RUN_PATIENCE_MS 5000
 #define RUN_AGAIN_FIRST_MS 10
 #define RUN_AGAIN_MAX_MS 160
+#define CONSUMER_SIZE_MAX 255 /* As in inbox_scopes. */
 
 static void respond(struct producer_read *read, struct buf *buf)
 {
@@ -183,6 +185,34 @@ void producer_events_list(void *context, struct http_exchange *exchange)
 
 /* ---- GET /events/{event_id} -------------------------------------------------------------------------------------- */
 
+static void write_deliveries(struct wire_writer *writer, const struct db_delivery_page *deliveries,
+                             const char *consumer)
+{
+    wire_write_array(writer, "deliveries");
+    for (size_t i = 0; i < db_delivery_page_count(deliveries); i++) {
+        const struct db_delivery_row *row = db_delivery_page_row(deliveries, i);
+        if (consumer[0] == '\0' || strcmp(row->consumer, consumer) == 0) {
+            producer_answer_delivery(writer, NULL, row);
+        }
+    }
+    wire_write_array_end(writer);
+}
+
+static void write_wait(struct wire_writer *writer, enum producer_wait_outcome outcome)
+{
+    static const char *const names[] = {
+        [PRODUCER_WAIT_APPLIED] = "applied",   [PRODUCER_WAIT_PUBLISHED] = "published",
+        [PRODUCER_WAIT_FAILED] = "failed",     [PRODUCER_WAIT_TIME_IS_UP] = "time_is_up",
+        [PRODUCER_WAIT_STOPPING] = "stopping",
+    };
+    if (outcome != PRODUCER_WAIT_NONE) {
+        assert(outcome != PRODUCER_WAIT_OPEN);
+        wire_write_object(writer, "wait");
+        wire_write_text(writer, "outcome", names[outcome]);
+        wire_write_object_end(writer);
+    }
+}
+
 static bool run_get(struct producer_read *read, struct db *db, enum producer_read_outcome *ret_outcome, struct err *err)
 {
     struct db_event_page *page = NULL;
@@ -199,11 +229,8 @@ static bool run_get(struct producer_read *read, struct db *db, enum producer_rea
         struct wire_writer writer = wire_write_begin(&buf);
         wire_write_object(&writer, NULL);
         producer_answer_event(&writer, "event", db_event_page_row(page, 0));
-        wire_write_array(&writer, "deliveries");
-        for (size_t i = 0; i < db_delivery_page_count(deliveries); i++) {
-            producer_answer_delivery(&writer, NULL, db_delivery_page_row(deliveries, i));
-        }
-        wire_write_array_end(&writer);
+        write_deliveries(&writer, deliveries, read->text);
+        write_wait(&writer, read->wait_outcome);
         wire_write_object_end(&writer);
         respond(read, &buf);
     }
@@ -212,21 +239,47 @@ static bool run_get(struct producer_read *read, struct db *db, enum producer_rea
     return true;
 }
 
+static bool parse_get(const struct http_query *query, struct producer_read *read, struct err *err)
+{
+    const char *wait = http_query_value(query, "wait");
+    const char *consumer = http_query_value(query, "consumer");
+    int64_t wait_max_s = read->settings->event_wait_max_s;
+    int64_t wait_s = 0;
+    if (wait != NULL && (!text_to_int64(wait, &wait_s) || wait_s < 0 || wait_s > wait_max_s)) {
+        return err_set(err, ERR_PERMANENT, "query_invalid",
+                       "wait must be a number of seconds from 0 to %lld (event_wait_max_s)", (long long)wait_max_s);
+    }
+    if (consumer != NULL && (consumer[0] == '\0' || strlen(consumer) > CONSUMER_SIZE_MAX ||
+                             !text_copy(read->text, sizeof read->text, consumer))) {
+        return err_set(err, ERR_PERMANENT, "query_invalid", "consumer must be the name of one, of at most %d bytes",
+                       CONSUMER_SIZE_MAX);
+    }
+    read->wait_outcome = wait == NULL ? PRODUCER_WAIT_NONE : PRODUCER_WAIT_OPEN;
+    read->until_ms = read->started_ms + wait_s * 1000;
+    return true;
+}
+
 void producer_events_get(void *context, struct http_exchange *exchange)
 {
+    static const char *const allowed[] = {"wait", "consumer", NULL};
     struct producer *producer = context;
-    const char *text = http_exchange_request(exchange)->params[0];
-    struct uuid id;
-    if (!producer_routes_no_query(exchange)) {
-        return;
-    }
-    if (!uuid_from_text(text, strlen(text), &id)) {
-        http_respond_problem(exchange, producer_problem("event_not_found"), NULL, "no event has this id");
-        return;
-    }
+    const struct http_request *request = http_exchange_request(exchange);
+    struct http_query query;
+    struct err err = ERR_INIT;
     struct producer_read *read = producer_routes_read(producer, exchange, run_get);
-    if (read != NULL) {
-        read->id = id;
+    if (read == NULL) {
+        return;
+    }
+    if (!http_query_parse(request->query, allowed, &query, &err) || !parse_get(&query, read, &err)) {
+        producer_problem_refuse(exchange, &err, NULL);
+        producer_read_free(&read);
+    } else if (!uuid_from_text(request->params[0], strlen(request->params[0]), &read->id)) {
+        http_respond_problem(exchange, producer_problem("event_not_found"), NULL, "no event has this id");
+        producer_read_free(&read);
+    } else if (read->wait_outcome == PRODUCER_WAIT_OPEN) {
+        http_exchange_watch(exchange);
+        producer_wait_put(producer->wait, read);
+    } else {
         producer_reader_put(producer->reader, read);
     }
 }

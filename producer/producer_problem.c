@@ -39,7 +39,7 @@ static const struct http_problem problems[] = {
     {"media_type_unsupported", 415, "The body's media type is not taken here", false, false, NONE},
     {"type_unknown", 422, "No route exists for this type", false, false, NONE},
     {"idempotency_key_reused", 422, "The key stands for another call", false, true, NONE},
-    {"too_many_waiting", 429, "Too many calls wait under this key or for this tenant", true, false, 1},
+    {"too_many_waiting", 429, "Too many calls wait", true, false, 1},
     {"internal_error", 500, "Something went wrong inside", true, false, 5},
     {"database_unavailable", 503, "The database is not available", true, false, 1},
     {"outcome_unknown", 503, "It is not known whether the call took effect", true, false, 1},

@@ -64,6 +64,11 @@ void producer_reader_put(struct producer_reader *reader, struct producer_read *r
     }
 }
 
+void producer_reader_put_back(struct producer_reader *reader, struct producer_read *read)
+{
+    producer_queue_put_back(reader->queue, &read->entry, 0);
+}
+
 static void fail(struct worker *worker, struct producer_read *read, const struct err *err)
 {
     bool is_down = worker->connection.was_down;

@@ -31,6 +31,17 @@ enum producer_read_outcome {
     PRODUCER_READ_AGAIN, /* Not yet: again in again_ms. */
 };
 
+/* What a call that waited for an event came to. */
+enum producer_wait_outcome {
+    PRODUCER_WAIT_NONE, /* It does not wait. */
+    PRODUCER_WAIT_OPEN, /* It waits on. */
+    PRODUCER_WAIT_APPLIED,
+    PRODUCER_WAIT_PUBLISHED,
+    PRODUCER_WAIT_FAILED,
+    PRODUCER_WAIT_TIME_IS_UP,
+    PRODUCER_WAIT_STOPPING,
+};
+
 /* Answers the exchange, or says when to come again. False: not answered; a transient error is tried once more. */
 typedef bool producer_read_run(struct producer_read *read, struct db *db, enum producer_read_outcome *ret_outcome,
                                struct err *err);
@@ -57,6 +68,9 @@ struct producer_read {
     struct db_event_backlog *backlog;
     int64_t started_ms;
     int64_t again_ms;
+    int64_t until_ms;  /* Of one that waits (producer_wait.h), as the next two. */
+    int64_t outbox_id; /* 0: not known yet. */
+    enum producer_wait_outcome wait_outcome;
     int attempt;
 };
 
@@ -77,5 +91,8 @@ void producer_read_free(struct producer_read **readp);
 
 /* Takes it over; a full queue is answered at once. */
 void producer_reader_put(struct producer_reader *reader, struct producer_read *read);
+
+/* The same for one that waited elsewhere: there is always room for it. */
+void producer_reader_put_back(struct producer_reader *reader, struct producer_read *read);
 
 #endif

@@ -115,6 +115,7 @@ static void handle_root(void *context, struct http_exchange *exchange)
     wire_write_int(&writer, "header_timeout_ms", http_limits_default.header_timeout_ms);
     wire_write_int(&writer, "body_timeout_ms", http_limits_default.body_timeout_ms);
     wire_write_int(&writer, "page_count_max", PRODUCER_PAGE_MAX);
+    wire_write_int(&writer, "event_wait_max_s", settings->event_wait_max_s);
     wire_write_object_end(&writer);
     wire_write_array(&writer, "routes");
     for (size_t i = 0; i < ROUTE_COUNT; i++) {

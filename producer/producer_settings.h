@@ -40,6 +40,8 @@ struct producer_settings {
     int64_t key_wait_ms;
     int64_t key_waiters_max;
     int64_t tenant_waiters_max;
+    int64_t event_wait_max_s;
+    int64_t event_waiters_max;
     int expired_keys; /* enum producer_expired */
     int64_t expired_keys_kept_s;
     int64_t reap_interval_s;

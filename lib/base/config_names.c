@@ -31,6 +31,8 @@ static const char *const names[] = {
     "document_bytes_max",
     "document_count_max",
     "drain_timeout_ms",
+    "event_wait_max_s",
+    "event_waiters_max",
     "expired_keys",
     "expired_keys_kept_s",
     "hint_listen",

@@ -90,6 +90,7 @@ void http_conn_close(struct http_conn *conn)
     struct http_exchange *exchange = conn->exchange;
     if (exchange != NULL) {
         exchange->conn = NULL;
+        atomic_store(&exchange->has_left, true);
         if (conn->state != HTTP_CONN_HANDLING) {
             http_server_release(conn->server, exchange);
             http_exchange_free(exchange);
@@ -427,11 +428,29 @@ static void on_alloc(uv_handle_t *handle, size_t suggested_size, uv_buf_t *buf)
     *buf = uv_buf_init(conn->server->read_buffer, HTTP_READ_SIZE);
 }
 
+/* While a handler works: what comes is the next request's, and so much of it is kept. */
+static void keep_more(struct http_conn *conn, const char *bytes, size_t size)
+{
+    char *more = conn->is_last ? NULL : realloc(conn->rest, conn->rest_size + size);
+    if (more == NULL) {
+        conn->is_last = true;
+    } else {
+        memcpy(more + conn->rest_size, bytes, size);
+        conn->rest = more;
+        conn->rest_size += size;
+    }
+    if (conn->is_last || conn->rest_size >= HTTP_READ_SIZE) {
+        uv_read_stop((uv_stream_t *)&conn->tcp); /* A client that leaves is noticed when it is answered. */
+    }
+}
+
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct http_conn *conn = stream->data;
     if (size < 0) {
         http_conn_close(conn);
+    } else if (size > 0 && conn->state == HTTP_CONN_HANDLING) {
+        keep_more(conn, buf->base, (size_t)size);
     } else if (size > 0 && conn->state != HTTP_CONN_DRAINING) {
         feed(conn, buf->base, (size_t)size);
     }
@@ -442,6 +461,12 @@ static void start_reading(struct http_conn *conn)
     if (uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0) {
         http_conn_close(conn);
     }
+}
+
+void http_conn_watch(struct http_conn *conn)
+{
+    assert(conn->state == HTTP_CONN_HANDLING);
+    start_reading(conn);
 }
 
 /* ---- writing ---- */
@@ -501,6 +526,7 @@ void http_conn_answer(struct http_conn *conn)
 {
     struct http_exchange *exchange = conn->exchange;
     assert(exchange != NULL && conn->state == HTTP_CONN_HANDLING);
+    uv_read_stop((uv_stream_t *)&conn->tcp); /* It may be watched. */
     if (exchange->answer_head == NULL) {
         conn->state = HTTP_CONN_WRITING;
         http_conn_close(conn);
@@ -529,36 +555,11 @@ void http_conn_answer(struct http_conn *conn)
 
 /* ---- accepting and stopping ---- */
 
-static void on_turned_away(uv_handle_t *handle)
-{
-    struct http_server *server = handle->data;
-    server->is_turning_away = false;
-    if (server->has_another && !server->is_stopping) {
-        server->has_another = false;
-        http_conn_accept(server);
-    }
-}
-
-/* libuv offers no further connection until this one has been taken: it is, and closed. */
-static void turn_away(struct http_server *server)
-{
-    if (server->is_turning_away) {
-        server->has_another = true;
-        return;
-    }
-    int failed = uv_tcp_init(&server->loop, &server->turned_away);
-    assert(failed == 0);
-    server->turned_away.data = server;
-    server->is_turning_away = true;
-    (void)uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&server->turned_away);
-    uv_close((uv_handle_t *)&server->turned_away, on_turned_away);
-}
-
 void http_conn_accept(struct http_server *server)
 {
     struct http_conn *conn = calloc(1, sizeof *conn);
     if (conn == NULL) {
-        turn_away(server);
+        http_server_turn_away(server);
         return;
     }
     conn->server = server;

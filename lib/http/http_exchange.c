@@ -112,6 +112,18 @@ size_t http_exchange_route(const struct http_exchange *exchange)
     return exchange->route;
 }
 
+void http_exchange_watch(struct http_exchange *exchange)
+{
+    if (exchange->conn != NULL) {
+        http_conn_watch(exchange->conn);
+    }
+}
+
+bool http_exchange_has_left(const struct http_exchange *exchange)
+{
+    return atomic_load(&exchange->has_left);
+}
+
 void http_exchange_set_note(struct http_exchange *exchange, const void *note)
 {
     exchange->note = note;

@@ -93,7 +93,8 @@ struct http_exchange {
     struct http_conn *conn; /* Loop thread only. NULL once the client has gone. */
     size_t route;           /* Index, or HTTP_ROUTE_NONE. */
     uint64_t started_ns;
-    const void *note; /* The handlers'. */
+    const void *note;      /* The handlers'. */
+    _Atomic bool has_left; /* The client, while a handler had this. */
     struct http_request request;
     struct http_head head;
     char *head_bytes;
@@ -155,6 +156,7 @@ struct http_conn {
 
 void http_conn_accept(struct http_server *server);
 void http_conn_answer(struct http_conn *conn); /* Its exchange has its answer. */
+void http_conn_watch(struct http_conn *conn);  /* Reads while a handler works. */
 void http_conn_close(struct http_conn *conn);
 void http_conn_stop(struct http_conn *conn); /* The server stops: close if idle, else after this answer. */
 
@@ -196,5 +198,8 @@ void http_server_release(struct http_server *server, struct http_exchange *excha
 const char *http_server_date(struct http_server *server);
 void http_server_count(struct http_server *server, const struct http_exchange *exchange);
 void http_server_conn_gone(struct http_server *server);
+
+/* libuv offers no further connection until this one has been taken: it is, and closed. */
+void http_server_turn_away(struct http_server *server);
 
 #endif

@@ -195,6 +195,30 @@ static void on_wake(uv_async_t *wake)
     }
 }
 
+static void on_turned_away(uv_handle_t *handle)
+{
+    struct http_server *server = handle->data;
+    server->is_turning_away = false;
+    if (server->has_another && !server->is_stopping) {
+        server->has_another = false;
+        http_conn_accept(server);
+    }
+}
+
+void http_server_turn_away(struct http_server *server)
+{
+    if (server->is_turning_away) {
+        server->has_another = true;
+        return;
+    }
+    int failed = uv_tcp_init(&server->loop, &server->turned_away);
+    assert(failed == 0);
+    server->turned_away.data = server;
+    server->is_turning_away = true;
+    (void)uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&server->turned_away);
+    uv_close((uv_handle_t *)&server->turned_away, on_turned_away);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct http_server *server = listener->data;

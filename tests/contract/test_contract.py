@@ -76,7 +76,7 @@ def main():
     bin_dir = sys.argv[1]
     database = Database(bin_dir)
     database.sql("INSERT INTO onceward.routes (type, topic) VALUES ('example.submitted', 'demo')")
-    producer = Producer(bin_dir, database.role())
+    producer = Producer(bin_dir, database.role(), event_wait_max_s=1)
     url = f"http://127.0.0.1:{producer.port}"
     test_served_as_it_is(producer)
     test_every_route_and_code_is_described(producer)

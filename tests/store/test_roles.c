@@ -53,7 +53,8 @@ static const struct role_case cases[] = {
     {"producer makes partitions ahead", PRODUCER, "SELECT onceward.outbox_make_partitions()", ALLOWED},
     {"producer reads what became of events", PRODUCER,
      "SELECT * FROM onceward.events e LEFT JOIN LATERAL onceward.event_place(e.lane, e.outbox_id) ON true;"
-     "SELECT * FROM onceward.deliveries; SELECT * FROM onceward.flow; SELECT * FROM onceward.routes",
+     "SELECT * FROM onceward.deliveries; SELECT * FROM onceward.flow; SELECT * FROM onceward.routes;"
+     "SELECT consumer, scope, topic, partition, seq FROM onceward.consumer_progress",
      ALLOWED},
     {"relay takes a lane and writes its log", RELAY,
      "INSERT INTO onceward.relays (relay, incarnation, until) VALUES ('r', gen_random_uuid(), now());"

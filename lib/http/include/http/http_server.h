@@ -91,6 +91,13 @@ void http_server_free(struct http_server **serverp);
 /* What the client sent. Lives until http_respond(). */
 const struct http_request *http_exchange_request(const struct http_exchange *exchange);
 
+/* For an answer that takes long: reads on meanwhile, so that a client that leaves is noticed. One that closes its
+ * sending side counts as gone. On the loop's thread, by the handler itself, before it gives the exchange away. */
+void http_exchange_watch(struct http_exchange *exchange);
+
+/* Of a watched exchange, from any thread: nobody waits for the answer any more. It has to be answered all the same. */
+bool http_exchange_has_left(const struct http_exchange *exchange);
+
 /* The route that was found: an index into the table that the server was given. */
 size_t http_exchange_route(const struct http_exchange *exchange);
 
