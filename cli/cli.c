@@ -47,6 +47,11 @@ static const struct exit_row EXITS[] = {
     {"server_too_old", CLI_REFUSED},
     {"topic_limit_too_high", CLI_REFUSED},
     {"tokens_two_live", CLI_REFUSED},
+    {"consumer_alive", CLI_REFUSED},
+    {"topic_in_use", CLI_REFUSED},
+    {"route_in_use", CLI_REFUSED},
+    {"not_confirmed", CLI_REFUSED},
+    {"digest_differs", CLI_REFUSED},
 };
 
 enum cli_exit cli_exit_of(const struct err *err)
@@ -103,6 +108,12 @@ static bool open_database(struct cli *cli, const struct cli_command *command, st
         return err_prefix(err, "database");
     }
     return !command->needs_schema || db_migrate_check_version(cli->db, err);
+}
+
+struct db_audit cli_audit_of(const struct cli_settings *settings)
+{
+    const char *user = getenv("USER");
+    return (struct db_audit){.by = settings->by == NULL ? user : settings->by, .reason = settings->reason};
 }
 
 bool cli_has_kafka(const struct cli_settings *settings)
@@ -217,7 +228,8 @@ static const struct cli_command *find_command(const char *const *words, struct c
         count++;
     }
     if (count < command->argument_count_min || count > command->argument_count_max) {
-        (void)err_set(err, ERR_PERMANENT, "usage", "usage: onceward %s %s", command->name, command->arguments);
+        (void)err_set(err, ERR_PERMANENT, "usage", "usage: onceward %s%s%s", command->name,
+                      command->arguments[0] == '\0' ? "" : " ", command->arguments);
         return NULL;
     }
     return check_flags(command, cli->settings, err) ? command : NULL;

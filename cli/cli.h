@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "base/err.h"
 #include "cli_doc.h"
+#include "db/db_audit.h"
 
 struct db;
 struct kafka_admin;
@@ -42,6 +43,13 @@ struct cli_settings {
     struct config_pairs topic_settings;
     const char *dataschema;
     bool dry_run;
+    bool yes;
+    const char *by;
+    const char *reason;
+    const char *consumer;
+    const char *reason_code;
+    const char *digest;
+    bool all;
     const char *status;
     const char *tenant;
     struct config_list scopes;
@@ -86,7 +94,10 @@ int cli_main(int argc, char *const *argv, FILE *out, FILE *errors);
 /* The command that the words begin with, NULL for none. *ret_word_count: how many words its name took. */
 const struct cli_command *cli_command_find(const char *const *words, int *ret_word_count);
 
-/* The help of a command, or, with words that name none, of the program. */
+/* Whether commands of two words begin with this one. */
+bool cli_command_is_family(const char *word);
+
+/* The help of a command, of the commands that begin with a word, or else of the program. */
 void cli_help_write(FILE *out, const char *const *words);
 
 /* The exit code of an error. */
@@ -98,16 +109,29 @@ bool cli_has_kafka(const struct cli_settings *settings);
 /* The handle to the broker by the settings; NULL with err where kafka is not set or wrong. */
 struct kafka_admin *cli_kafka_open(const struct cli_settings *settings, struct err *err) MUST_CHECK;
 
+/* Who changes something and why: --by, or else who is logged in at this machine, and --reason. */
+struct db_audit cli_audit_of(const struct cli_settings *settings);
+
+/* The part of cli_status() that is about consumers. */
+bool cli_status_consumers(struct cli *cli, struct err *err);
+
 /* The commands. */
 bool cli_migrate(struct cli *cli, struct err *err);
 bool cli_topic_add(struct cli *cli, struct err *err);
 bool cli_topic_list(struct cli *cli, struct err *err);
+bool cli_topic_remove(struct cli *cli, struct err *err);
 bool cli_route_add(struct cli *cli, struct err *err);
 bool cli_route_list(struct cli *cli, struct err *err);
+bool cli_route_remove(struct cli *cli, struct err *err);
 bool cli_token_create(struct cli *cli, struct err *err);
 bool cli_token_revoke(struct cli *cli, struct err *err);
 bool cli_token_list(struct cli *cli, struct err *err);
 bool cli_status(struct cli *cli, struct err *err);
+bool cli_consumer_list(struct cli *cli, struct err *err);
+bool cli_consumer_retire(struct cli *cli, struct err *err);
+bool cli_dlq_list(struct cli *cli, struct err *err);
+bool cli_dlq_show(struct cli *cli, struct err *err);
+bool cli_dlq_acknowledge(struct cli *cli, struct err *err);
 bool cli_events(struct cli *cli, struct err *err);
 bool cli_version(struct cli *cli, struct err *err);
 bool cli_help(struct cli *cli, struct err *err);

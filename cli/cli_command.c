@@ -52,6 +52,18 @@ const struct cli_command cli_commands[] = {
         .run = cli_topic_list,
     },
     {
+        .name = "topic remove",
+        .arguments = "NAME",
+        .argument_count_min = 1,
+        .argument_count_max = 1,
+        .summary = "let no more events go to a topic",
+        .details = "The broker's topic is left alone. Refused (6) while a route leads to it or events wait for it.\n",
+        .flags = LIST("by", "reason", "dry_run"),
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_topic_remove,
+    },
+    {
         .name = "route add",
         .arguments = "TYPE TOPIC",
         .argument_count_min = 2,
@@ -72,6 +84,18 @@ const struct cli_command cli_commands[] = {
         .needs_database = true,
         .needs_schema = true,
         .run = cli_route_list,
+    },
+    {
+        .name = "route remove",
+        .arguments = "TYPE",
+        .argument_count_min = 1,
+        .argument_count_max = 1,
+        .summary = "refuse what is submitted with a type",
+        .details = "Refused (6) while events of the type came within the last hour, but with --yes.\n",
+        .flags = LIST("yes", "by", "reason", "dry_run"),
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_route_remove,
     },
     {
         .name = "token create",
@@ -137,6 +161,66 @@ const struct cli_command cli_commands[] = {
         .run = cli_events,
     },
     {
+        .name = "consumer list",
+        .arguments = "",
+        .summary = "list the consumers whose inbox is in this database",
+        .details = "alive: a process of it is connected; gone: none is; retired: none is, and none is to be missed.\n",
+        .flags = NO_FLAGS,
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_consumer_list,
+    },
+    {
+        .name = "consumer retire",
+        .arguments = "NAME",
+        .argument_count_min = 1,
+        .argument_count_max = 1,
+        .summary = "stop missing a consumer that is no more",
+        .details = "Status leaves it out, and its dead letters count no more. Nothing of it is deleted: start it "
+                   "again, and it\n"
+                   "goes on where it was. Refused (6) while a process of it is connected.\n",
+        .flags = LIST("by", "reason", "dry_run"),
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_consumer_retire,
+    },
+    {
+        .name = "dlq list",
+        .arguments = "",
+        .summary = "list the dead letters that wait for a person, the newest first",
+        .details = "The records that a consumer could not apply, each with its reason. The next page: --before with "
+                   "the last id.\n",
+        .flags = LIST("consumer", "reason_code", "all", "before", "limit"),
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_dlq_list,
+    },
+    {
+        .name = "dlq show",
+        .arguments = "DEAD_LETTER_ID",
+        .argument_count_min = 1,
+        .argument_count_max = 1,
+        .summary = "show a dead letter with the record's key, headers and value",
+        .details = "",
+        .flags = NO_FLAGS,
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_dlq_show,
+    },
+    {
+        .name = "dlq acknowledge",
+        .arguments = "[DEAD_LETTER_ID]",
+        .argument_count_max = 1,
+        .summary = "say that nothing is left to be done about dead letters",
+        .details =
+            "One by its id, or with --consumer all of a consumer that wait, which needs --yes or the --digest that\n"
+            "--dry-run shows. They stay in the table, and count no more. --reason says why.\n",
+        .flags = LIST("consumer", "reason_code", "reason", "by", "dry_run", "digest", "yes"),
+        .needs_database = true,
+        .needs_schema = true,
+        .run = cli_dlq_acknowledge,
+    },
+    {
         .name = "version",
         .arguments = "",
         .summary = "show the versions of this program and of its schema",
@@ -188,6 +272,50 @@ static const struct config_setting settings[] = {
      .is_flag_only = true,
      .section = "Commands",
      .doc = "Shows what would be done and does nothing."},
+    {.name = "yes",
+     .type = CONFIG_BOOL,
+     TARGET(yes),
+     .preset = "off",
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Does it although a guard asks."},
+    {.name = "by",
+     .type = CONFIG_TEXT,
+     TARGET(by),
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Who does it, for the audit; the default is the USER of the environment."},
+    {.name = "reason",
+     .type = CONFIG_TEXT,
+     TARGET(reason),
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Why, for the audit."},
+    {.name = "consumer",
+     .type = CONFIG_TEXT,
+     TARGET(consumer),
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Only dead letters of this consumer."},
+    {.name = "reason_code",
+     .type = CONFIG_TEXT,
+     TARGET(reason_code),
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Only dead letters with this code."},
+    {.name = "digest",
+     .type = CONFIG_TEXT,
+     TARGET(digest),
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Does it only if these are the dead letters that --dry-run showed with this digest."},
+    {.name = "all",
+     .type = CONFIG_BOOL,
+     TARGET(all),
+     .preset = "off",
+     .is_flag_only = true,
+     .section = "Commands",
+     .doc = "Also the dead letters that were acknowledged."},
     {.name = "partitions",
      .type = CONFIG_INT,
      TARGET(partitions),
@@ -284,7 +412,7 @@ static const struct config_setting settings[] = {
      .max = INT64_MAX,
      .is_flag_only = true,
      .section = "Commands",
-     .doc = "Only events with a lower outbox id."},
+     .doc = "Only events with a lower outbox id, or dead letters with a lower id."},
     {.name = "limit",
      .type = CONFIG_INT,
      TARGET(limit),
@@ -293,7 +421,7 @@ static const struct config_setting settings[] = {
      .max = 1000,
      .is_flag_only = true,
      .section = "Commands",
-     .doc = "How many events are listed."},
+     .doc = "How many are listed."},
 };
 
 static bool is_one_of(const char *text, const char *const *list)
@@ -424,19 +552,51 @@ static void write_command_help(FILE *out, const struct cli_command *command)
     write_common_flags(out);
 }
 
+static bool is_of_family(const struct cli_command *command, const char *word)
+{
+    size_t length = strlen(word);
+    return strncmp(command->name, word, length) == 0 && command->name[length] == ' ';
+}
+
+bool cli_command_is_family(const char *word)
+{
+    for (const struct cli_command *command = cli_commands; command->name != NULL; command++) {
+        if (is_of_family(command, word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each command of the table, or with a word those that begin with it. */
+static void write_commands(FILE *out, const char *word)
+{
+    for (const struct cli_command *command = cli_commands; command->name != NULL; command++) {
+        char usage[64];
+        bool fits = text_format(usage, sizeof usage, "%s%s%s", command->name, command->arguments[0] == '\0' ? "" : " ",
+                                command->arguments);
+        assert(fits);
+        (void)fits;
+        if (word == NULL || is_of_family(command, word)) {
+            fprintf(out, "  %-34s%s\n", usage, command->summary);
+        }
+    }
+}
+
+static void write_family_help(FILE *out, const char *word)
+{
+    fprintf(out, "Usage: onceward %s WORD [ARGUMENT]... [--FLAG VALUE]...\n\nCommands:\n", word);
+    write_commands(out, word);
+    fprintf(out, "\n`onceward help %s WORD` explains a command and its flags.\n", word);
+}
+
 static void write_program_help(FILE *out)
 {
     fputs("Usage: onceward COMMAND [ARGUMENT]... [--FLAG VALUE]...\n\n"
           "Looks after a deployment of Onceward: its schema, topics and routes, and what becomes of events.\n\n"
           "Commands:\n",
           out);
-    for (const struct cli_command *command = cli_commands; command->name != NULL; command++) {
-        char usage[64];
-        bool fits = text_format(usage, sizeof usage, "%s %s", command->name, command->arguments);
-        assert(fits);
-        (void)fits;
-        fprintf(out, "  %-24s%s\n", usage, command->summary);
-    }
+    write_commands(out, NULL);
     fputs("\nFlags of every command (also as ONCEWARD_DATABASE, ONCEWARD_KAFKA and so on in the environment):\n", out);
     write_common_flags(out);
     fputs("\nExit codes:\n"
@@ -452,9 +612,12 @@ void cli_help_write(FILE *out, const char *const *words)
 {
     int word_count = 0;
     bool is_help = words[0] != NULL && strcmp(words[0], "help") == 0;
-    const struct cli_command *command = cli_command_find(words + (is_help ? 1 : 0), &word_count);
+    const char *const *about = words + (is_help ? 1 : 0);
+    const struct cli_command *command = cli_command_find(about, &word_count);
     if (command != NULL) {
         write_command_help(out, command);
+    } else if (about[0] != NULL && about[1] == NULL && cli_command_is_family(about[0])) {
+        write_family_help(out, about[0]);
     } else {
         write_program_help(out);
     }

@@ -20,7 +20,17 @@ void cli_doc_done(struct cli_doc *doc)
     for (size_t i = 0; i < doc->note_count; i++) {
         free(doc->notes[i]);
     }
+    free(doc->notes);
     *doc = (struct cli_doc){.section_count = 0};
+}
+
+/* The same array with room for more. */
+static void *grow(void *items, size_t *capacity, size_t item_size)
+{
+    *capacity = *capacity == 0 ? 64 : 2 * *capacity;
+    void *grown = realloc(items, *capacity * item_size);
+    assert(grown != NULL);
+    return grown;
 }
 
 static struct cli_section *add_section(struct cli_doc *doc, const struct cli_column *columns, size_t column_count)
@@ -55,11 +65,7 @@ static struct cli_cell *add_cell(struct cli_doc *doc)
     assert(doc->section_count > 0);
     struct cli_section *section = &doc->sections[doc->section_count - 1];
     if (section->cell_count == section->cell_capacity) {
-        size_t capacity = section->cell_capacity == 0 ? 64 : 2 * section->cell_capacity;
-        struct cli_cell *cells = realloc(section->cells, capacity * sizeof *cells);
-        assert(cells != NULL);
-        section->cells = cells;
-        section->cell_capacity = capacity;
+        section->cells = grow(section->cells, &section->cell_capacity, sizeof *section->cells);
     }
     struct cli_cell *cell = &section->cells[section->cell_count++];
     *cell = (struct cli_cell){.is_null = false};
@@ -91,15 +97,31 @@ void cli_doc_null(struct cli_doc *doc)
     add_cell(doc)->is_null = true;
 }
 
+void cli_doc_text_or_null(struct cli_doc *doc, const char *text)
+{
+    cli_doc_text(doc, text[0] == '\0' ? NULL : text);
+}
+
+void cli_doc_number_if(struct cli_doc *doc, bool is_known, int64_t number)
+{
+    if (is_known) {
+        cli_doc_number(doc, number);
+    } else {
+        cli_doc_null(doc);
+    }
+}
+
 void cli_doc_note(struct cli_doc *doc, const char *format, ...)
 {
-    assert(doc->note_count < CLI_DOC_SECTION_COUNT_MAX);
     char *note = NULL;
     va_list args;
     va_start(args, format);
     int size = vasprintf(&note, format, args);
     va_end(args);
     assert(size >= 0);
+    if (doc->note_count == doc->note_capacity) {
+        doc->notes = grow(doc->notes, &doc->note_capacity, sizeof *doc->notes);
+    }
     doc->notes[doc->note_count++] = note;
 }
 

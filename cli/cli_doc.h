@@ -26,6 +26,7 @@
 
 enum cli_type {
     CLI_TEXT,
+    CLI_WORDS, /* A text of words between commas; an array of strings in JSON. */
     CLI_COUNT, /* Digits in groups of three; a plain number in JSON. */
     CLI_ID,    /* A number that is a name: no groups. */
     CLI_SIZE,  /* Bytes, as KiB or MiB where that is exact enough; a plain number in JSON. */
@@ -62,8 +63,9 @@ struct cli_section {
 struct cli_doc {
     struct cli_section sections[CLI_DOC_SECTION_COUNT_MAX];
     size_t section_count;
-    char *notes[CLI_DOC_SECTION_COUNT_MAX]; /* What is not well, or to be known. */
+    char **notes; /* What is not well, or to be known. */
     size_t note_count;
+    size_t note_capacity;
 };
 
 void cli_doc_done(struct cli_doc *doc);
@@ -79,6 +81,9 @@ void cli_doc_text(struct cli_doc *doc, const char *text);
 void cli_doc_number(struct cli_doc *doc, int64_t number);
 void cli_doc_bool(struct cli_doc *doc, bool value);
 void cli_doc_null(struct cli_doc *doc);
+/* The same where something may not be there: null for "", and for what is not known. */
+void cli_doc_text_or_null(struct cli_doc *doc, const char *text);
+void cli_doc_number_if(struct cli_doc *doc, bool is_known, int64_t number);
 
 /* One line for the reader below the tables; a member of "notes" in JSON. */
 void cli_doc_note(struct cli_doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -14,20 +14,6 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static void text_or_null(struct cli *cli, const char *text)
-{
-    cli_doc_text(&cli->doc, text[0] == '\0' ? NULL : text);
-}
-
-static void number_or_null(struct cli *cli, bool is_known, int64_t number)
-{
-    if (is_known) {
-        cli_doc_number(&cli->doc, number);
-    } else {
-        cli_doc_null(&cli->doc);
-    }
-}
-
 /* ---- List --------------------------------------------------------------------------------------------------- */
 
 static const struct cli_column LIST_COLUMNS[] = {
@@ -48,12 +34,12 @@ static void add_event(struct cli *cli, const struct db_status_event *event)
     cli_doc_text(&cli->doc, event->key);
     cli_doc_number(&cli->doc, event->lane);
     cli_doc_text(&cli->doc, event->topic);
-    number_or_null(cli, event->has_place, event->partition);
-    number_or_null(cli, event->has_place && event->offset >= 0, event->offset);
+    cli_doc_number_if(&cli->doc, event->has_place, event->partition);
+    cli_doc_number_if(&cli->doc, event->has_place && event->offset >= 0, event->offset);
     cli_doc_text(&cli->doc, event->status);
-    text_or_null(cli, event->deferred_state);
-    text_or_null(cli, event->reason_code);
-    text_or_null(cli, event->reason);
+    cli_doc_text_or_null(&cli->doc, event->deferred_state);
+    cli_doc_text_or_null(&cli->doc, event->reason_code);
+    cli_doc_text_or_null(&cli->doc, event->reason);
 }
 
 static bool list_events(struct cli *cli, struct err *err)
@@ -123,12 +109,12 @@ static void add_outbox(struct cli *cli, const struct db_status_event *events, si
         cli_doc_number(&cli->doc, events[i].time_us);
         cli_doc_text(&cli->doc, events[i].status);
         cli_doc_text(&cli->doc, events[i].topic);
-        number_or_null(cli, events[i].has_place, events[i].partition);
-        number_or_null(cli, events[i].has_place && events[i].offset >= 0, events[i].offset);
-        number_or_null(cli, events[i].has_place, events[i].settled_at_us);
-        text_or_null(cli, events[i].deferred_state);
-        text_or_null(cli, events[i].reason_code);
-        text_or_null(cli, events[i].reason);
+        cli_doc_number_if(&cli->doc, events[i].has_place, events[i].partition);
+        cli_doc_number_if(&cli->doc, events[i].has_place && events[i].offset >= 0, events[i].offset);
+        cli_doc_number_if(&cli->doc, events[i].has_place, events[i].settled_at_us);
+        cli_doc_text_or_null(&cli->doc, events[i].deferred_state);
+        cli_doc_text_or_null(&cli->doc, events[i].reason_code);
+        cli_doc_text_or_null(&cli->doc, events[i].reason);
     }
 }
 
@@ -163,11 +149,11 @@ static bool add_deliveries(struct cli *cli, const char *event_id, const struct d
         cli_doc_text(&cli->doc, delivery->scope);
         cli_doc_text(&cli->doc, delivery->status);
         cli_doc_number(&cli->doc, delivery->at_us);
-        text_or_null(cli, delivery->topic);
-        number_or_null(cli, delivery->partition >= 0, delivery->partition);
-        number_or_null(cli, delivery->offset >= 0, delivery->offset);
-        text_or_null(cli, delivery->reason_code);
-        text_or_null(cli, delivery->reason);
+        cli_doc_text_or_null(&cli->doc, delivery->topic);
+        cli_doc_number_if(&cli->doc, delivery->partition >= 0, delivery->partition);
+        cli_doc_number_if(&cli->doc, delivery->offset >= 0, delivery->offset);
+        cli_doc_text_or_null(&cli->doc, delivery->reason_code);
+        cli_doc_text_or_null(&cli->doc, delivery->reason);
     }
     free(deliveries);
     return true;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "cli_doc.h"
 
+#define WORD_SIZE_MAX 256
 #define STRING_SIZE_MAX ((size_t)64 * 1024 * 1024)
 
 void cli_json_string(const char *text, FILE *out)
@@ -36,6 +37,22 @@ static void write_seconds(int64_t us, FILE *out)
     fprintf(out, "%s%" PRIu64 ".%06" PRIu64, us < 0 ? "-" : "", absolute / 1000000, absolute % 1000000);
 }
 
+static void write_words(const char *words, FILE *out)
+{
+    char word[WORD_SIZE_MAX];
+    fputc('[', out);
+    for (const char *at = words; *at != '\0';) {
+        size_t size = strcspn(at, ",");
+        assert(size < sizeof word);
+        memcpy(word, at, size);
+        word[size] = '\0';
+        fputs(at == words ? "" : ", ", out);
+        cli_json_string(word, out);
+        at += size + (at[size] == ',' ? 1 : 0);
+    }
+    fputc(']', out);
+}
+
 static void write_cell(const struct cli_column *column, const struct cli_cell *cell, FILE *out)
 {
     if (cell->is_null) {
@@ -44,6 +61,7 @@ static void write_cell(const struct cli_column *column, const struct cli_cell *c
     }
     switch (column->type) {
     case CLI_TEXT: cli_json_string(cell->text, out); return;
+    case CLI_WORDS: write_words(cell->text, out); return;
     case CLI_COUNT:
     case CLI_ID:
     case CLI_SIZE: fprintf(out, "%" PRId64, cell->number); return;

@@ -117,9 +117,11 @@ static const struct cli_column HELP_COLUMNS[] = {{"text", "HELP", CLI_TEXT, 0}};
 bool cli_help(struct cli *cli, struct err *err)
 {
     int word_count = 0;
-    if (cli->arguments[0] != NULL && cli_command_find(cli->arguments, &word_count) == NULL) {
-        return err_set(err, ERR_PERMANENT, "usage", "no command is called \"%s\"; see: onceward --help",
-                       cli->arguments[0]);
+    const char *const *about = cli->arguments;
+    bool is_family = about[0] != NULL && about[1] == NULL && cli_command_is_family(about[0]);
+    if (about[0] != NULL && !is_family && cli_command_find(about, &word_count) == NULL) {
+        return err_set(err, ERR_PERMANENT, "usage", "no command is called \"%s%s%s\"; see: onceward --help", about[0],
+                       about[1] == NULL ? "" : " ", about[1] == NULL ? "" : about[1]);
     }
     if (!cli->settings->json) {
         cli_help_write(cli->out, cli->arguments);

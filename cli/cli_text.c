@@ -133,7 +133,8 @@ static char *cell_text(const struct cli_column *column, const struct cli_cell *c
         buf_char(&buf, '-');
     } else {
         switch (column->type) {
-        case CLI_TEXT: append_safely(&buf, cell->text, column->width_max); break;
+        case CLI_TEXT:
+        case CLI_WORDS: append_safely(&buf, cell->text, column->width_max); break;
         case CLI_COUNT: cli_text_count(cell->number, text, sizeof text); break;
         case CLI_ID: text_format(text, sizeof text, "%" PRId64, cell->number); break;
         case CLI_SIZE: cli_text_size(cell->number, text, sizeof text); break;

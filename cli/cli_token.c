@@ -23,8 +23,8 @@
 /* ---- token create ------------------------------------------------------------------------------------------- */
 
 static const struct cli_column CREATED_COLUMNS[] = {
-    {"token", "token", CLI_TEXT, 0}, {"token_id", "id", CLI_TEXT, 0},   {"tenant", "tenant", CLI_TEXT, 0},
-    {"name", "name", CLI_TEXT, 0},   {"scopes", "scopes", CLI_TEXT, 0}, {"expires_at", "expires", CLI_TIME, 0},
+    {"token", "token", CLI_TEXT, 0}, {"token_id", "id", CLI_TEXT, 0},    {"tenant", "tenant", CLI_TEXT, 0},
+    {"name", "name", CLI_TEXT, 0},   {"scopes", "scopes", CLI_WORDS, 0}, {"expires_at", "expires", CLI_TIME, 0},
 };
 
 static bool read_scopes(const struct config_list *given, unsigned *ret_scopes, struct err *err)
@@ -56,16 +56,6 @@ static void make_token(char ret_token[TOKEN_SIZE])
     sha256_to_text(secret, text); /* As hexadecimal; it is no hash of anything. */
     bool is_whole = text_format(ret_token, TOKEN_SIZE, "%s%s", TOKEN_PREFIX, text);
     assert(is_whole);
-}
-
-/* 0: never. */
-static void add_time(struct cli *cli, int64_t unix_us)
-{
-    if (unix_us == 0) {
-        cli_doc_null(&cli->doc);
-    } else {
-        cli_doc_number(&cli->doc, unix_us);
-    }
 }
 
 static void add_scopes(struct cli *cli, unsigned scopes)
@@ -103,8 +93,8 @@ bool cli_token_create(struct cli *cli, struct err *err)
     cli_doc_text(&cli->doc, created.tenant);
     cli_doc_text(&cli->doc, created.name);
     add_scopes(cli, created.scopes);
-    add_time(cli, created.expires_us);
-    cli_doc_note(&cli->doc, "the token is shown this once; only its hash is kept");
+    cli_doc_number_if(&cli->doc, created.expires_us != 0, created.expires_us);
+    cli_doc_note(&cli->doc, "The token is shown this once; only its hash is kept.");
     return true;
 }
 
@@ -138,7 +128,7 @@ bool cli_token_revoke(struct cli *cli, struct err *err)
     cli_doc_text(&cli->doc, token.name);
     cli_doc_number(&cli->doc, token.revoked_us);
     if (outcome == DB_TOKEN_WAS_REVOKED) {
-        cli_doc_note(&cli->doc, "it was revoked before");
+        cli_doc_note(&cli->doc, "It was revoked before.");
     }
     return true;
 }
@@ -147,7 +137,7 @@ bool cli_token_revoke(struct cli *cli, struct err *err)
 
 static const struct cli_column LIST_COLUMNS[] = {
     {"token_id", "ID", CLI_TEXT, 0},        {"tenant", "TENANT", CLI_TEXT, 0}, {"name", "NAME", CLI_TEXT, 0},
-    {"scopes", "SCOPES", CLI_TEXT, 0},      {"state", "STATE", CLI_TEXT, 0},   {"created_at", "CREATED", CLI_TIME, 0},
+    {"scopes", "SCOPES", CLI_WORDS, 0},     {"state", "STATE", CLI_TEXT, 0},   {"created_at", "CREATED", CLI_TIME, 0},
     {"expires_at", "EXPIRES", CLI_TIME, 0}, {"revoked_at", NULL, CLI_TIME, 0},
 };
 
@@ -167,8 +157,8 @@ bool cli_token_list(struct cli *cli, struct err *err)
         add_scopes(cli, tokens[i].scopes);
         cli_doc_text(&cli->doc, tokens[i].is_live ? "live" : tokens[i].revoked_us != 0 ? "revoked" : "expired");
         cli_doc_number(&cli->doc, tokens[i].created_us);
-        add_time(cli, tokens[i].expires_us);
-        add_time(cli, tokens[i].revoked_us);
+        cli_doc_number_if(&cli->doc, tokens[i].expires_us != 0, tokens[i].expires_us);
+        cli_doc_number_if(&cli->doc, tokens[i].revoked_us != 0, tokens[i].revoked_us);
     }
     free(tokens);
     return true;

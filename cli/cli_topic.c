@@ -82,13 +82,14 @@ static void compare(struct cli *cli, const struct kafka_admin_facts *facts)
 {
     const struct cli_settings *settings = cli->settings;
     if (settings->partitions > 0 && settings->partitions != facts->partition_count) {
-        cli_doc_note(&cli->doc, "The broker's topic has %d partitions, not %" PRId64 ": it was left as it is.",
-                     (int)facts->partition_count, settings->partitions);
+        cli_doc_note(&cli->doc, "The broker's topic has %d partition%s, not %" PRId64 ": it was left as it is.",
+                     (int)facts->partition_count, facts->partition_count == 1 ? "" : "s", settings->partitions);
         cli->is_unwell = true;
     }
     if (settings->replication_factor > 0 && settings->replication_factor != facts->replication_factor) {
-        cli_doc_note(&cli->doc, "The broker's topic has %d replicas, not %" PRId64 ": it was left as it is.",
-                     (int)facts->replication_factor, settings->replication_factor);
+        cli_doc_note(&cli->doc, "The broker's topic has %d replica%s, not %" PRId64 ": it was left as it is.",
+                     (int)facts->replication_factor, facts->replication_factor == 1 ? "" : "s",
+                     settings->replication_factor);
         cli->is_unwell = true;
     }
     if (settings->topic_settings.count > 0) {
@@ -285,5 +286,70 @@ bool cli_route_list(struct cli *cli, struct err *err)
         cli_doc_number(&cli->doc, routes[i].created_at_us);
     }
     free(routes);
+    return true;
+}
+
+/* ---- Removal ------------------------------------------------------------------------------------------------ */
+
+static const struct cli_column REMOVED_COLUMNS[] = {
+    {"topic", "topic", CLI_TEXT, 0},
+    {"table", "in the database", CLI_TEXT, 0},
+    {"broker", "on the broker", CLI_TEXT, 0},
+};
+
+static const struct cli_column ROUTE_REMOVED_COLUMNS[] = {
+    {"type", "type", CLI_TEXT, 0},
+    {"route", "route", CLI_TEXT, 0},
+};
+
+bool cli_topic_remove(struct cli *cli, struct err *err)
+{
+    const char *topic = cli->arguments[0];
+    const struct db_audit audit = cli_audit_of(cli->settings);
+    struct db_topic_uses uses;
+    enum db_topic_removal outcome;
+    if (!db_topic_remove(cli->db, topic, &audit, cli->settings->dry_run, &uses, &outcome, err)) {
+        return false;
+    }
+    if (outcome == DB_TOPIC_UNKNOWN) {
+        return err_set(err, ERR_PERMANENT, "topic_unknown", "topic %s is not known here; see: onceward topic list",
+                       topic);
+    }
+    if (outcome == DB_TOPIC_IN_USE) {
+        return err_set(err, ERR_PERMANENT, "topic_in_use",
+                       "topic %s is in use: routes to it: %" PRId64
+                       " (onceward route remove TYPE), its events that are not "
+                       "published yet: %" PRId64,
+                       topic, uses.route_count, uses.waiting_count);
+    }
+    cli_doc_single(&cli->doc, "topic", NULL, REMOVED_COLUMNS, COUNT(REMOVED_COLUMNS));
+    cli_doc_text(&cli->doc, topic);
+    cli_doc_text(&cli->doc, cli->settings->dry_run ? "would be removed" : "removed");
+    cli_doc_text(&cli->doc, "left alone");
+    return true;
+}
+
+bool cli_route_remove(struct cli *cli, struct err *err)
+{
+    const char *type = cli->arguments[0];
+    const struct cli_settings *settings = cli->settings;
+    const struct db_audit audit = cli_audit_of(settings);
+    struct db_topic_uses uses;
+    enum db_topic_removal outcome;
+    if (!db_topic_route_remove(cli->db, type, &audit, settings->yes, settings->dry_run, &uses, &outcome, err)) {
+        return false;
+    }
+    if (outcome == DB_TOPIC_UNKNOWN) {
+        return err_set(err, ERR_PERMANENT, "route_unknown", "type %s has no route; see: onceward route list", type);
+    }
+    if (outcome == DB_TOPIC_IN_USE) {
+        return err_set(err, ERR_PERMANENT, "route_in_use",
+                       "type %s is in use, events of it within the last hour: %" PRId64
+                       "; what is submitted with it would be refused; --yes removes the route all the same",
+                       type, uses.recent_count);
+    }
+    cli_doc_single(&cli->doc, "route", NULL, ROUTE_REMOVED_COLUMNS, COUNT(ROUTE_REMOVED_COLUMNS));
+    cli_doc_text(&cli->doc, type);
+    cli_doc_text(&cli->doc, settings->dry_run ? "would be removed" : "removed");
     return true;
 }

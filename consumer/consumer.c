@@ -269,6 +269,9 @@ static bool is_due(int64_t *at_ms, int64_t now_ms, int64_t every_ms)
 
 static bool tend_database(struct consumer *consumer, int64_t now_ms, struct err *err)
 {
+    if (!consumer_place_tell_stops(consumer, err)) {
+        return false;
+    }
     if (is_due(&consumer->take_at_ms, now_ms, CONSUMER_LOOK_MS / 4) && !consumer_place_take(consumer, err)) {
         return false;
     }
@@ -291,6 +294,11 @@ static bool tend(struct consumer *consumer, struct err *err)
     struct err why = ERR_INIT;
     if (consumer->is_suspended && now_ms >= consumer->retry_at_ms && !restore(consumer, &why)) {
         return consumer_suspend(consumer, &why, err);
+    }
+    if (consumer->is_halted && is_due(&consumer->look_at_ms, now_ms, CONSUMER_LOOK_MS) &&
+        !consumer_place_tell_stops(consumer, &why)) {
+        log_debug("consumer.stop_not_told", LOG_FIELDS(LOG_ERR(&why)), "%s; telling it again", why.text);
+        err_clear(&why);
     }
     if (!consumer->is_suspended && !consumer->is_halted && !tend_database(consumer, now_ms, &why)) {
         if (!is_of_broker(&why)) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "base/rand.h"
 #include "consumer_hash.h"
 #include "db/db_dead_letter.h"
@@ -205,6 +206,22 @@ static void count_verdicts(struct consumer_apply *apply, const struct consumer_b
     apply->claim.reads_first = duplicates > fresh;
 }
 
+/* One line for each that is kept: the breaker bounds how many come in a row. */
+static void tell_dead_letters(const struct consumer_batch *batch, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++) {
+        const struct consumer_delivery *delivery = &batch->items[i];
+        const struct kafka_record *record = &delivery->message.record;
+        if (consumer_delivery_is_dead(delivery)) {
+            log_warning("consumer.dead_letter",
+                        LOG_FIELDS(LOG_TEXT("event_id", delivery->is_event ? delivery->event.event_id : ""),
+                                   LOG_TEXT("topic", record->topic), LOG_INT("partition", record->partition),
+                                   LOG_INT("offset", record->offset), LOG_ERR(&delivery->reason)),
+                        "%s; set aside, going on behind it", delivery->reason.text);
+        }
+    }
+}
+
 /* What the crash matrix must find out if it is switched on: the cursor is committed before the effect. */
 static bool commit_cursor_first(struct db *db, struct db_tx **txp, struct err *err)
 {
@@ -251,6 +268,7 @@ static bool apply_range(const struct job *job, size_t begin, size_t end, enum ra
     apply->breaker = breaker;
     follow_commit(apply, job->cursors, move_count);
     count_verdicts(apply, batch, begin, end);
+    tell_dead_letters(batch, begin, end);
     *ret_outcome = RANGE_KEPT;
     return true;
 }

@@ -65,6 +65,7 @@ void consumer_cursor_follow(struct consumer_cursor *cursor, const struct db_prog
     memcpy(cursor->last_hash, row->last_hash, sizeof cursor->last_hash);
     memcpy(cursor->cluster_id, row->cluster_id, sizeof cursor->cluster_id);
     cursor->read_offset = cursor->next_offset;
+    cursor->is_stop_told = false;
 }
 
 void consumer_cursor_anchor(struct consumer_cursor *cursor, int64_t offset, const unsigned char *hash)

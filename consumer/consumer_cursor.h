@@ -48,7 +48,8 @@ struct consumer_cursor {
     int64_t still_offset;  /* Where next_offset was when it moved last, or nothing was to do. */
     int64_t still_at_ms;   /* When that was; monotonic, 0: not looked at yet. */
     int64_t hinted_offset; /* What the group was told last. */
-    struct err reason;
+    struct err reason;     /* Of the stop. */
+    bool is_stop_told;     /* The database has the reason, for the row that we know as the last. */
     struct metric *lag;
 };
 

@@ -4,6 +4,7 @@
  * on.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -16,6 +17,7 @@
 #define PROBE_ASK_MS 300
 #define STILL_MS 60000
 #define MARKERS_MAX 10
+#define STOPPED_LIST_SIZE 384
 
 void consumer_measure_init(struct consumer *consumer)
 {
@@ -53,14 +55,32 @@ static void tell(struct metric *metric, uint64_t now, uint64_t *told)
     *told = now;
 }
 
-static void tell_readiness(struct consumer *consumer, const struct consumer_cursor *stopped)
+/* All that are stopped, each with its code, and what is written of the first, as far as there is room. */
+static void tell_stopped(struct consumer *consumer, size_t stopped_count)
+{
+    char list[STOPPED_LIST_SIZE] = "";
+    const struct consumer_cursor *first = NULL;
+    for (size_t i = 0; i < consumer->cursors.count; i++) {
+        const struct consumer_cursor *cursor = &consumer->cursors.items[i];
+        if (cursor->state == CONSUMER_CURSOR_STOPPED) {
+            size_t used = strlen(list);
+            (void)text_format(list + used, sizeof list - used, "%s%s/%d %s", first == NULL ? "" : ", ", cursor->topic,
+                              cursor->partition, cursor->reason.code);
+            first = first == NULL ? cursor : first;
+        }
+    }
+    if (first == NULL) {
+        health_set_ready(consumer->health, "partitions");
+    } else {
+        health_set_unready(consumer->health, "partitions", "%zu stopped: %s; %s", stopped_count, list,
+                           first->reason.text);
+    }
+}
+
+static void tell_readiness(struct consumer *consumer, size_t stopped_count)
 {
     struct health *health = consumer->health;
-    if (stopped != NULL) {
-        health_set_unready(health, "partitions", "%s/%d: %s", stopped->topic, stopped->partition, stopped->reason.text);
-    } else {
-        health_set_ready(health, "partitions");
-    }
+    tell_stopped(consumer, stopped_count);
     if (consumer->is_halted) {
         health_set_unready(health, "breaker", "too many dead letters; nothing is applied until a restart");
     } else {
@@ -110,7 +130,6 @@ void consumer_measure_step(struct consumer *consumer)
     metric_set(meters->assigned, (double)consumer->cursors.count);
     size_t stopped_count = 0;
     int64_t now_ms = clock_monotonic_ms();
-    const struct consumer_cursor *stopped = NULL;
     const struct consumer_cursor *still = NULL;
     for (size_t i = 0; i < consumer->cursors.count; i++) {
         struct consumer_cursor *cursor = &consumer->cursors.items[i];
@@ -122,12 +141,11 @@ void consumer_measure_step(struct consumer *consumer)
             still = still == NULL ? cursor : still;
         }
         if (cursor->state == CONSUMER_CURSOR_STOPPED) {
-            stopped = stopped == NULL ? cursor : stopped;
             stopped_count++;
         }
     }
     metric_set(meters->stopped, (double)stopped_count);
-    tell_readiness(consumer, stopped);
+    tell_readiness(consumer, stopped_count);
     tell_lag(consumer->health, still, now_ms);
 }
 

@@ -80,6 +80,7 @@ void consumer_place_stop(struct consumer *consumer, struct consumer_cursor *curs
     text_vformat(text, sizeof text, format, args);
     va_end(args);
     cursor->state = CONSUMER_CURSOR_STOPPED;
+    cursor->is_stop_told = false;
     err_clear(&cursor->reason);
     err_set(&cursor->reason, ERR_PERMANENT, code, "%s", text);
     pause(consumer, cursor);
@@ -350,6 +351,38 @@ void consumer_place_hint(struct consumer *consumer)
         log_debug("consumer.hint_failed", LOG_FIELDS(LOG_ERR(&ignored)), "%s", ignored.text);
     }
     free(places);
+}
+
+/* Why the cursor stands still until a person acts; NULL while it does not. */
+static const struct err *stop_of(const struct consumer *consumer, const struct consumer_cursor *cursor)
+{
+    static const struct err halted = {
+        .kind = ERR_PERMANENT,
+        .code = "halted",
+        .text = "too many dead letters: nothing is applied until the consumer is started again",
+    };
+    if (cursor->state == CONSUMER_CURSOR_STOPPED) {
+        return &cursor->reason;
+    }
+    bool is_ours = cursor->state == CONSUMER_CURSOR_CHECKING || cursor->state == CONSUMER_CURSOR_RUNNING;
+    return consumer->is_halted && is_ours ? &halted : NULL;
+}
+
+bool consumer_place_tell_stops(struct consumer *consumer, struct err *err)
+{
+    for (size_t i = 0; i < consumer->cursors.count; i++) {
+        struct consumer_cursor *cursor = &consumer->cursors.items[i];
+        const struct err *why = stop_of(consumer, cursor);
+        struct db_progress_place place = {.topic = cursor->topic, .partition = cursor->partition};
+        if (why == NULL || cursor->is_stop_told) {
+            continue;
+        }
+        if (!db_progress_stop(consumer->db, &consumer->self, place, cursor->seq, &cursor->attempt, why, err)) {
+            return false;
+        }
+        cursor->is_stop_told = true;
+    }
+    return true;
 }
 
 bool consumer_place_prune(struct consumer *consumer, struct err *err)

@@ -107,6 +107,8 @@ bool consumer_place_take(struct consumer *consumer, struct err *err) MUST_CHECK;
 bool consumer_place_look(struct consumer *consumer, struct err *err) MUST_CHECK;
 /* Tells the group how far the cursors are. */
 void consumer_place_hint(struct consumer *consumer);
+/* Writes into the database why partitions stand still, where it does not know yet. */
+bool consumer_place_tell_stops(struct consumer *consumer, struct err *err) MUST_CHECK;
 bool consumer_place_prune(struct consumer *consumer, struct err *err) MUST_CHECK;
 /* Assigns everything anew, each at its place: what is spent cannot be sought, and what was lost on the way comes again.
  */

@@ -277,8 +277,36 @@ bool db_progress_look(struct db *db, const struct db_progress_self *self, const 
     return true;
 }
 
+static const struct db_statement STOP = {
+    .sql = "INSERT INTO onceward.consumer_stops (consumer, scope, topic, partition, seq, attempt, code, reason) "
+           "VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+};
+
+static void add_row(struct db_params *params, const struct db_progress_self *self, struct db_progress_place place,
+                    int64_t seq)
+{
+    add_self(params, self);
+    db_params_text(params, place.topic);
+    db_params_int4(params, place.partition);
+    db_params_int8(params, seq);
+}
+
+bool db_progress_stop(struct db *db, const struct db_progress_self *self, struct db_progress_place place, int64_t seq,
+                      const struct uuid *attempt, const struct err *why, struct err *err)
+{
+    assert(why->code[0] != '\0');
+    DB_PARAMS(params);
+    add_row(&params, self, place, seq);
+    db_params_uuid(&params, attempt->bytes);
+    db_params_text(&params, why->code);
+    db_params_text(&params, why->text);
+    return db_exec(db, &STOP, &params, NULL, err);
+}
+
 static const struct db_statement PRUNE = {
     .sql =
+        "WITH stops AS (DELETE FROM onceward.consumer_stops WHERE consumer = $1 AND scope = $2 AND topic = $3 "
+        "AND partition = $4 AND seq < $5 AND created_at < clock_timestamp() - interval '1 hour') "
         "DELETE FROM onceward.consumer_progress WHERE consumer = $1 AND scope = $2 AND topic = $3 AND partition = $4 "
         "AND seq < $5 AND created_at < clock_timestamp() - interval '1 hour' "
         "AND seq < (SELECT min(seq) + 5000 FROM onceward.consumer_progress WHERE consumer = $1 AND scope = $2 "
@@ -289,9 +317,6 @@ bool db_progress_prune(struct db *db, const struct db_progress_self *self, struc
                        struct err *err)
 {
     DB_PARAMS(params);
-    add_self(&params, self);
-    db_params_text(&params, place.topic);
-    db_params_int4(&params, place.partition);
-    db_params_int8(&params, seq);
+    add_row(&params, self, place, seq);
     return db_exec(db, &PRUNE, &params, NULL, err);
 }

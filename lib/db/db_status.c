@@ -83,7 +83,7 @@ bool db_status_lanes(struct db *db, struct db_status_lane **ret_lanes, size_t *r
 /* ---- Consumers ---------------------------------------------------------------------------------------------- */
 
 /* What was published a while ago, by the last rows that said so then: an event of it that is not applied waits for a
- * consumer that does not come. Sessions are seen by the name that they give themselves (consumer/consumer.c). */
+ * consumer that does not come. */
 static const struct db_statement LIST_PARTITIONS = {
     .sql = "WITH published AS MATERIALIZED ("
            "   SELECT s.topic, s.partition, max(s.record_offset) AS record_offset FROM onceward.lanes l"
@@ -96,12 +96,14 @@ static const struct db_statement LIST_PARTITIONS = {
            "       AS s (topic, partition, record_offset) GROUP BY s.topic, s.partition)"
            " SELECT c.consumer, c.scope, c.topic, c.partition, c.owner, c.next_offset,"
            "       (extract(epoch FROM clock_timestamp() - c.moved_at) * 1000000)::int8,"
-           "       EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.datname = current_database()"
-           "               AND a.application_name = left('onceward-consumer ' || c.consumer, 63)),"
-           "       CASE WHEN p.record_offset >= c.next_offset THEN p.record_offset ELSE -1 END"
+           "       onceward.consumer_is_connected(c.consumer),"
+           "       CASE WHEN p.record_offset >= c.next_offset THEN p.record_offset ELSE -1 END,"
+           "       c.stop_code, c.stop_reason, coalesce(c.stopped_at, 'epoch')"
            "  FROM onceward.consumer_state c LEFT JOIN published p ON p.topic = c.topic AND p.partition = c.partition"
+           " WHERE c.consumer NOT IN (SELECT consumer FROM onceward.retired_consumers)"
            " ORDER BY c.consumer, c.scope, c.topic, c.partition LIMIT 1000",
-    .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_INT4, DB_TEXT, DB_INT8, DB_INT8, DB_BOOL, DB_INT8},
+    .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_INT4, DB_TEXT, DB_INT8, DB_INT8, DB_BOOL, DB_INT8, DB_TEXT, DB_TEXT,
+                DB_TIMESTAMPTZ},
 };
 
 bool db_status_partitions(struct db *db, struct db_status_partition **ret_partitions, size_t *ret_count,
@@ -128,6 +130,9 @@ bool db_status_partitions(struct db *db, struct db_status_partition **ret_partit
         partition->moved_age_us = db_get_int8(result, row, 6);
         partition->is_connected = db_get_bool(result, row, 7);
         partition->overdue_offset = db_get_int8(result, row, 8);
+        db_copy_text(result, row, 9, partition->stop_code, sizeof partition->stop_code);
+        db_copy_text(result, row, 10, partition->stop_reason, sizeof partition->stop_reason);
+        partition->stopped_at_us = db_get_timestamptz(result, row, 11);
     }
     *ret_partitions = partitions;
     *ret_count = (size_t)db_result_rows(result);
@@ -138,7 +143,8 @@ bool db_status_partitions(struct db *db, struct db_status_partition **ret_partit
  * counted where they stand among the newest rows. Foreign ids count with the own ones. */
 static const struct db_statement LIST_INBOXES = {
     .sql = "SELECT s.consumer, s.scope, n.completed, n.failed, n.claimed,"
-           "       (SELECT count(*) FROM onceward.dead_letters d WHERE d.consumer = s.consumer AND d.scope = s.scope)"
+           "       (SELECT count(*) FROM onceward.dead_letters d WHERE d.consumer = s.consumer AND d.scope = s.scope"
+           "           AND d.acknowledged_at IS NULL)"
            "  FROM onceward.inbox_scopes s"
            " CROSS JOIN LATERAL ("
            "       SELECT count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status = 'failed'),"
@@ -147,6 +153,7 @@ static const struct db_statement LIST_INBOXES = {
            "                UNION ALL"
            "               SELECT status FROM onceward.inbox_foreign WHERE scope_id = s.scope_id"
            "                LIMIT 100001) counted) n (completed, failed, claimed)"
+           " WHERE s.consumer NOT IN (SELECT consumer FROM onceward.retired_consumers)"
            " ORDER BY s.consumer, s.scope LIMIT 1000",
     .columns = {DB_TEXT, DB_TEXT, DB_INT8, DB_INT8, DB_INT8, DB_INT8},
 };

@@ -197,10 +197,13 @@ static const struct db_statement LIST_DELIVERIES = {
         "     FROM inbox i FULL JOIN dead d ON d.consumer = i.consumer AND d.scope = i.scope)"
         " SELECT * FROM known"
         "  UNION ALL"
-        " SELECT c.consumer, c.scope, CASE WHEN c.next_offset > $4 THEN 'passed' ELSE 'waiting' END, c.moved_at,"
-        "        c.topic, c.partition, c.next_offset, NULL, NULL"
+        " SELECT c.consumer, c.scope,"
+        "        CASE WHEN c.stop_code IS NOT NULL THEN 'stopped' WHEN c.next_offset > $4 THEN 'passed' ELSE 'waiting' "
+        "END,"
+        "        coalesce(c.stopped_at, c.moved_at), c.topic, c.partition, c.next_offset, c.stop_code, c.stop_reason"
         "   FROM onceward.consumer_state c"
         "  WHERE c.topic = $2 AND c.partition = $3 AND $4 >= 0"
+        "    AND c.consumer NOT IN (SELECT consumer FROM onceward.retired_consumers)"
         "    AND NOT EXISTS (SELECT FROM known k WHERE k.consumer = c.consumer AND k.scope = c.scope)"
         "  ORDER BY 1, 2, 4 LIMIT 1000",
     .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_TIMESTAMPTZ, DB_TEXT, DB_INT4, DB_INT8, DB_TEXT, DB_TEXT},

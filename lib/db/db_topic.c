@@ -145,3 +145,86 @@ bool db_topic_route_list(struct db *db, struct db_topic_route **ret_routes, size
     *ret_count = count;
     return true;
 }
+
+/* ---- Removal ------------------------------------------------------------------------------------------------ */
+
+/* Both statements take name, is_dry, by, reason, is_forced, and give: was there, the three counts, is it in use. */
+struct removal {
+    const char *name;
+    const struct db_audit *audit;
+    bool is_dry;
+    bool is_forced;
+};
+
+static bool run_removal(struct db *db, const struct db_statement *statement, const struct removal *removal,
+                        struct db_topic_uses *ret_uses, enum db_topic_removal *ret_outcome, struct err *err)
+{
+    assert(removal->name != NULL && removal->audit != NULL);
+    DB_PARAMS(params);
+    db_params_text(&params, removal->name);
+    db_params_bool(&params, removal->is_dry);
+    db_params_text(&params, removal->audit->by);
+    db_params_text(&params, removal->audit->reason);
+    db_params_bool(&params, removal->is_forced);
+    DB_RESULT(result);
+    if (!db_exec_row(db, statement, &params, &result, err)) {
+        return false;
+    }
+    *ret_uses = (struct db_topic_uses){
+        .route_count = db_get_int8(result, 0, 1),
+        .waiting_count = db_get_int8(result, 0, 2),
+        .recent_count = db_get_int8(result, 0, 3),
+    };
+    *ret_outcome = DB_TOPIC_REMOVED;
+    if (!db_get_bool(result, 0, 0)) {
+        *ret_outcome = DB_TOPIC_UNKNOWN;
+    } else if (db_get_bool(result, 0, 4)) {
+        *ret_outcome = DB_TOPIC_IN_USE;
+    }
+    return true;
+}
+
+#define REMOVAL_TYPES DB_BOOL, DB_INT8, DB_INT8, DB_INT8, DB_BOOL
+
+/* A route that is added at the same moment is refused by its key, or refuses this. */
+static const struct db_statement REMOVE_TOPIC = {
+    .sql =
+        "WITH old AS (SELECT topic FROM onceward.topics WHERE topic = $1),"
+        " uses AS MATERIALIZED (SELECT (SELECT count(*) FROM onceward.routes WHERE topic = $1) AS routes,"
+        "      (SELECT count(*) FROM onceward.backlog WHERE topic = $1) + (SELECT count(*) FROM onceward.deferred"
+        "        WHERE topic = $1 AND state NOT IN ('published', 'discarded')) AS waiting),"
+        " removed AS (DELETE FROM onceward.topics t USING uses u WHERE t.topic = $1 AND NOT $2"
+        "      AND ($5 OR u.routes + u.waiting = 0) RETURNING t.topic, t.event_bytes_max),"
+        " audited AS (INSERT INTO onceward.audit (action, object, detail) SELECT 'topic remove', topic,"
+        "      jsonb_build_object('by', $3::text, 'reason', $4::text, 'event_bytes_max', event_bytes_max) FROM removed)"
+        " SELECT EXISTS (SELECT FROM old), routes, waiting, 0::int8, routes + waiting > 0 AND NOT $5 FROM uses",
+    .columns = {REMOVAL_TYPES},
+};
+
+bool db_topic_remove(struct db *db, const char *topic, const struct db_audit *audit, bool is_dry,
+                     struct db_topic_uses *ret_uses, enum db_topic_removal *ret_outcome, struct err *err)
+{
+    const struct removal removal = {.name = topic, .audit = audit, .is_dry = is_dry};
+    return run_removal(db, &REMOVE_TOPIC, &removal, ret_uses, ret_outcome, err);
+}
+
+static const struct db_statement REMOVE_ROUTE = {
+    .sql = "WITH old AS (SELECT type FROM onceward.routes WHERE type = $1),"
+           " uses AS MATERIALIZED (SELECT count(*) FILTER (WHERE o.type = $1"
+           "        AND o.time > clock_timestamp() - interval '1 hour') AS recent"
+           "      FROM (SELECT type, time FROM onceward.outbox ORDER BY id DESC LIMIT 10000) o),"
+           " removed AS (DELETE FROM onceward.routes r USING uses u WHERE r.type = $1 AND NOT $2"
+           "      AND ($5 OR u.recent = 0) RETURNING r.type, r.topic, r.dataschema),"
+           " audited AS (INSERT INTO onceward.audit (action, object, detail) SELECT 'route remove', type,"
+           "      jsonb_build_object('by', $3::text, 'reason', $4::text, 'topic', topic, 'dataschema', dataschema)"
+           "      FROM removed)"
+           " SELECT EXISTS (SELECT FROM old), 0::int8, 0::int8, recent, recent > 0 AND NOT $5 FROM uses",
+    .columns = {REMOVAL_TYPES},
+};
+
+bool db_topic_route_remove(struct db *db, const char *type, const struct db_audit *audit, bool is_forced, bool is_dry,
+                           struct db_topic_uses *ret_uses, enum db_topic_removal *ret_outcome, struct err *err)
+{
+    const struct removal removal = {.name = type, .audit = audit, .is_dry = is_dry, .is_forced = is_forced};
+    return run_removal(db, &REMOVE_ROUTE, &removal, ret_uses, ret_outcome, err);
+}

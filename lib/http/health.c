@@ -19,8 +19,8 @@
 #include "http/metrics.h"
 
 #define CONDITION_NAME_SIZE 40
-#define CONDITION_REASON_SIZE 256
-#define HEALTH_BODY_SIZE_MAX 16384
+#define CONDITION_REASON_SIZE 768
+#define HEALTH_BODY_SIZE_MAX 32768
 #define HEALTH_STOP_MS 1000
 
 struct condition {

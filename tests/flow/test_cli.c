@@ -11,49 +11,16 @@
 
 #include "base/log.h"
 #include "cli.h"
+#include "cli_kit.h"
 #include "db_fixture.h"
 #include "kafka_fixture.h"
 #include "postgres_fixture.h"
 #include "wire/wire_json.h"
 
-#define ARGUMENT_COUNT_MAX 12
-
-/* What one call came to. */
-struct call {
-    int code;
-    char *out;
-    char *errors;
-};
-
 static struct postgres_fixture *migrated;
 static struct postgres_fixture *empty;
 static struct postgres_fixture *changed;
 static struct kafka_fixture *kafka;
-
-static void call_done(struct call *call)
-{
-    free(call->out);
-    free(call->errors);
-}
-
-static struct call call_cli(const char *const *arguments)
-{
-    struct call call = {.code = -1};
-    size_t out_size = 0;
-    size_t errors_size = 0;
-    FILE *out = open_memstream(&call.out, &out_size);
-    FILE *errors = open_memstream(&call.errors, &errors_size);
-    char *argv[ARGUMENT_COUNT_MAX + 2] = {"onceward"};
-    int argc = 1;
-    for (; arguments[argc - 1] != NULL; argc++) {
-        assert_true(argc <= ARGUMENT_COUNT_MAX);
-        argv[argc] = (char *)(uintptr_t)arguments[argc - 1];
-    }
-    call.code = cli_main(argc, argv, out, errors);
-    fclose(out);
-    fclose(errors);
-    return call;
-}
 
 static void point_at(struct postgres_fixture *postgres, const char *role)
 {
@@ -75,8 +42,6 @@ struct call_case {
     const char *errors; /* The same of standard error. */
 };
 
-#define ARGUMENTS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 static const struct call_case call_cases[] = {
     {"help", NOWHERE, ARGUMENTS("--help"), 0, "topic add NAME", NULL},
     {"help of a command by flag", NOWHERE, ARGUMENTS("topic", "add", "--help"), 0, "--partitions N", NULL},
@@ -84,6 +49,10 @@ static const struct call_case call_cases[] = {
     {"the first word of some commands names them", NOWHERE, ARGUMENTS("topic"), 2, NULL, "topic add, topic list"},
     {"a second word that is none, too", NOWHERE, ARGUMENTS("route", "ad"), 2, NULL, "route add, route list"},
     {"a type with a blank has no route", MIGRATED, ARGUMENTS("route", "add", "a b", "alone"), 2, NULL, "has a blank"},
+    {"help of the commands that begin with a word", NOWHERE, ARGUMENTS("help", "token"), 0, "token revoke TOKEN_ID",
+     NULL},
+    {"the same by flag", NOWHERE, ARGUMENTS("dlq", "--help"), 0, "dlq acknowledge", NULL},
+    {"help of no second word", NOWHERE, ARGUMENTS("help", "token", "make"), 2, NULL, "\"token make\""},
     {"help of no command", NOWHERE, ARGUMENTS("help", "nonsense"), 2, NULL, "no command is called"},
     {"version by flag", NOWHERE, ARGUMENTS("--version"), 0, "onceward " ONCEWARD_VERSION, NULL},
     {"version by word", NOWHERE, ARGUMENTS("version"), 0, "schema", NULL},
@@ -92,7 +61,7 @@ static const struct call_case call_cases[] = {
     {"no command", NOWHERE, ARGUMENTS("--no-broker"), 2, NULL, "no command"},
     {"unknown command", NOWHERE, ARGUMENTS("statsu"), 2, NULL, "statsu"},
     {"too few arguments", NOWHERE, ARGUMENTS("route", "add", "one"), 2, NULL, "usage: onceward route add TYPE TOPIC"},
-    {"too many arguments", NOWHERE, ARGUMENTS("status", "now"), 2, NULL, "usage: onceward status"},
+    {"too many arguments", NOWHERE, ARGUMENTS("status", "now"), 2, NULL, "usage: onceward status\n"},
     {"another command's flag", NOWHERE, ARGUMENTS("status", "--partitions", "3"), 2, NULL, "partitions"},
     {"a status that is none", MIGRATED, ARGUMENTS("events", "--status", "lost"), 2, NULL, "pending, claimed"},
     {"an event id that is none", MIGRATED, ARGUMENTS("events", "123"), 2, NULL, "no event id"},
@@ -148,29 +117,22 @@ static void choose_where(enum where where)
     }
 }
 
-static void assert_part(const char *what, const char *text, const char *part)
-{
-    if (part == NULL ? text[0] != '\0' : strstr(text, part) == NULL) {
-        fail_msg("%s is \"%s\", expected was \"%s\"", what, text, part == NULL ? "" : part);
-    }
-}
-
 static void test_cli_answers(void **state)
 {
     const struct call_case *row = *state;
     choose_where(row->where);
-    struct call call = call_cli(row->arguments);
-    assert_part("standard output", call.out, row->out);
-    assert_part("standard error", call.errors, row->errors);
+    struct cli_call call = cli_call(row->arguments);
+    cli_call_assert_part("standard output", call.out, row->out);
+    cli_call_assert_part("standard error", call.errors, row->errors);
     assert_int_equal(call.code, row->code);
-    call_done(&call);
+    cli_call_done(&call);
 }
 
 /* The same call with --json: one object, nothing on standard error, the same exit code. */
 static void test_cli_answers_in_json(void **state)
 {
     const struct call_case *row = *state;
-    const char *arguments[ARGUMENT_COUNT_MAX + 1] = {NULL};
+    const char *arguments[CLI_CALL_ARGUMENT_COUNT_MAX + 1] = {NULL};
     bool is_flag_only = strncmp(row->arguments[0], "--help", 6) == 0 || strncmp(row->arguments[0], "--version", 9) == 0;
     size_t count = 0;
     for (; row->arguments[count] != NULL; count++) {
@@ -182,7 +144,7 @@ static void test_cli_answers_in_json(void **state)
     }
     arguments[count] = "--json";
     choose_where(row->where);
-    struct call call = call_cli(arguments);
+    struct cli_call call = cli_call(arguments);
     struct err err = ERR_INIT;
     struct wire_value root;
     if (!wire_json_check(call.out, strlen(call.out), &root, &err)) {
@@ -196,38 +158,10 @@ static void test_cli_answers_in_json(void **state)
     assert_int_equal(error.kind, is_error ? WIRE_OBJECT : WIRE_ABSENT);
     assert_string_equal(call.errors, "");
     assert_int_equal(call.code, row->code);
-    call_done(&call);
+    cli_call_done(&call);
 }
 
 /* ---- On a broker -------------------------------------------------------------------------------------------- */
-
-static struct wire_value member_of(const struct call *call, const char *path)
-{
-    struct err err = ERR_INIT;
-    struct wire_value root;
-    if (!wire_json_check(call->out, strlen(call->out), &root, &err)) {
-        fail_msg("%s: %s %s", err.text, call->out, call->errors);
-    }
-    return wire_json_at(&root, path);
-}
-
-static int64_t number_of(const struct call *call, const char *path)
-{
-    struct wire_value value = member_of(call, path);
-    int64_t number = INT64_MIN;
-    if (!wire_json_int64(&value, &number)) {
-        fail_msg("%s is no number in %s", path, call->out);
-    }
-    return number;
-}
-
-static void assert_member(const struct call *call, const char *path, const char *text)
-{
-    struct wire_value value = member_of(call, path);
-    if (!wire_json_is_text(&value, text)) {
-        fail_msg("%s is not \"%s\" in %s", path, text, call->out);
-    }
-}
 
 static void test_cli_makes_a_topic_on_the_broker(void **state)
 {
@@ -235,74 +169,66 @@ static void test_cli_makes_a_topic_on_the_broker(void **state)
     point_at(migrated, NULL);
     char name[300];
     assert_in_range(snprintf(name, sizeof name, "%s.cli", kafka_fixture_topic(kafka)), 1, sizeof name - 1);
-    struct call call = call_cli(ARGUMENTS("topic", "add", name, "--partitions", "2", "--event-bytes-max", "3000",
-                                          "--topic.retention.ms=3600000", "--json"));
+    struct cli_call call = cli_call(ARGUMENTS("topic", "add", name, "--partitions", "2", "--event-bytes-max", "3000",
+                                              "--topic.retention.ms=3600000", "--json"));
     assert_int_equal(call.code, 0);
-    assert_member(&call, "topic.broker", "made");
-    assert_member(&call, "topic.table", "added");
-    assert_int_equal(number_of(&call, "topic.partitions"), 2);
-    assert_int_equal(number_of(&call, "topic.event_bytes_max"), 3000);
-    call_done(&call);
-    call = call_cli(ARGUMENTS("topic", "add", name, "--json"));
+    cli_call_assert_member(&call, "topic.broker", "made");
+    cli_call_assert_member(&call, "topic.table", "added");
+    assert_int_equal(cli_call_number(&call, "topic.partitions"), 2);
+    assert_int_equal(cli_call_number(&call, "topic.event_bytes_max"), 3000);
+    cli_call_done(&call);
+    call = cli_call(ARGUMENTS("topic", "add", name, "--json"));
     assert_int_equal(call.code, 0);
-    assert_member(&call, "topic.broker", "was there");
-    assert_member(&call, "topic.table", "unchanged");
-    call_done(&call);
-    call = call_cli(ARGUMENTS("topic", "add", name, "--partitions", "5", "--json"));
+    cli_call_assert_member(&call, "topic.broker", "was there");
+    cli_call_assert_member(&call, "topic.table", "unchanged");
+    cli_call_done(&call);
+    call = cli_call(ARGUMENTS("topic", "add", name, "--partitions", "5", "--json"));
     assert_int_equal(call.code, 3);
-    assert_int_equal(number_of(&call, "topic.partitions"), 2);
-    call_done(&call);
-    call = call_cli(ARGUMENTS("topic", "add", name, "--event-bytes-max", "3001", "--json"));
+    assert_int_equal(cli_call_number(&call, "topic.partitions"), 2);
+    cli_call_done(&call);
+    call = cli_call(ARGUMENTS("topic", "add", name, "--event-bytes-max", "3001", "--json"));
     assert_int_equal(call.code, 6);
-    assert_member(&call, "error.code", "topic_limit_too_high");
-    call_done(&call);
-    call = call_cli(ARGUMENTS("topic", "add", name, "--kafka=127.0.0.1:1", "--json"));
+    cli_call_assert_member(&call, "error.code", "topic_limit_too_high");
+    cli_call_done(&call);
+    call = cli_call(ARGUMENTS("topic", "add", name, "--kafka=127.0.0.1:1", "--json"));
     assert_int_equal(call.code, 5);
-    call_done(&call);
-}
-
-static char *text_of(const struct call *call, const char *path)
-{
-    struct wire_value value = member_of(call, path);
-    assert_int_equal(value.kind, WIRE_STRING);
-    char *text = strndup(value.text + 1, value.size - 2); /* Without the quotes; nothing in it is escaped. */
-    assert_non_null(text);
-    return text;
+    cli_call_done(&call);
 }
 
 static void test_cli_changes_a_token_without_a_gap(void **state)
 {
     (void)state;
     point_at(migrated, "onceward_operator");
-    struct call call = call_cli(ARGUMENTS("token", "create", "svc", "--tenant", "acme", "--json"));
+    struct cli_call call = cli_call(ARGUMENTS("token", "create", "svc", "--tenant", "acme", "--json"));
     assert_int_equal(call.code, 0);
-    assert_member(&call, "token.tenant", "acme");
-    assert_member(&call, "token.scopes", "submit,read");
-    char *first = text_of(&call, "token.token_id");
-    char *secret = text_of(&call, "token.token");
+    cli_call_assert_member(&call, "token.tenant", "acme");
+    cli_call_assert_member(&call, "token.scopes.0", "submit");
+    cli_call_assert_member(&call, "token.scopes.1", "read");
+    char *first = cli_call_text(&call, "token.token_id");
+    char *secret = cli_call_text(&call, "token.token");
     assert_int_equal(strncmp(secret, "owt_", 4), 0);
     assert_int_equal(strlen(secret), 68);
-    call_done(&call);
+    cli_call_done(&call);
     call =
-        call_cli(ARGUMENTS("token", "create", "svc", "--tenant", "acme", "--scopes", "admin", "--expires-days", "9"));
+        cli_call(ARGUMENTS("token", "create", "svc", "--tenant", "acme", "--scopes", "admin", "--expires-days", "9"));
     assert_int_equal(call.code, 0);
-    call_done(&call);
-    call = call_cli(ARGUMENTS("token", "create", "svc", "--tenant", "acme", "--json"));
+    cli_call_done(&call);
+    call = cli_call(ARGUMENTS("token", "create", "svc", "--tenant", "acme", "--json"));
     assert_int_equal(call.code, 6);
-    assert_member(&call, "error.code", "tokens_two_live");
-    call_done(&call);
-    call = call_cli(ARGUMENTS("token", "revoke", first));
+    cli_call_assert_member(&call, "error.code", "tokens_two_live");
+    cli_call_done(&call);
+    call = cli_call(ARGUMENTS("token", "revoke", first));
     assert_int_equal(call.code, 0);
-    call_done(&call);
-    call = call_cli(ARGUMENTS("token", "create", "svc", "--tenant", "acme"));
+    cli_call_done(&call);
+    call = cli_call(ARGUMENTS("token", "create", "svc", "--tenant", "acme"));
     assert_int_equal(call.code, 0);
-    call_done(&call);
-    call = call_cli(ARGUMENTS("token", "list", "--tenant", "acme", "--json"));
-    assert_member(&call, "tokens.0.token_id", first);
-    assert_member(&call, "tokens.0.state", "revoked");
-    assert_member(&call, "tokens.1.state", "live");
+    cli_call_done(&call);
+    call = cli_call(ARGUMENTS("token", "list", "--tenant", "acme", "--json"));
+    cli_call_assert_member(&call, "tokens.0.token_id", first);
+    cli_call_assert_member(&call, "tokens.0.state", "revoked");
+    cli_call_assert_member(&call, "tokens.1.state", "live");
     assert_null(strstr(call.out, secret));
-    call_done(&call);
+    cli_call_done(&call);
     char sql[300];
     assert_in_range(snprintf(sql, sizeof sql,
                              "SELECT count(*) FROM onceward.tokens WHERE token_id = '%s' AND token_hash = sha256('%s')",
@@ -317,11 +243,11 @@ static void test_cli_takes_the_limit_of_an_existing_topic(void **state)
 {
     (void)state;
     point_at(migrated, NULL);
-    struct call call = call_cli(ARGUMENTS("topic", "add", kafka_fixture_topic(kafka), "--json"));
+    struct cli_call call = cli_call(ARGUMENTS("topic", "add", kafka_fixture_topic(kafka), "--json"));
     assert_int_equal(call.code, 0);
-    assert_member(&call, "topic.broker", "was there");
-    assert_int_equal(number_of(&call, "topic.event_bytes_max"), 2000);
-    call_done(&call);
+    cli_call_assert_member(&call, "topic.broker", "was there");
+    assert_int_equal(cli_call_number(&call, "topic.event_bytes_max"), 2000);
+    cli_call_done(&call);
 }
 
 /* ---- One event's way ---------------------------------------------------------------------------------------- */
@@ -373,25 +299,25 @@ static void test_cli_shows_an_events_whole_way(void **state)
     char first[64];
     char parked[64];
     make_events(first, parked, sizeof first);
-    struct call call = call_cli(ARGUMENTS("events", first, "--json"));
+    struct cli_call call = cli_call(ARGUMENTS("events", first, "--json"));
     assert_int_equal(call.code, 0);
-    assert_member(&call, "event.status", "completed");
-    assert_int_equal(number_of(&call, "outbox.0.partition"), 3);
-    assert_int_equal(number_of(&call, "outbox.0.offset"), 77);
-    assert_member(&call, "deliveries.0.consumer", "beyond");
-    assert_member(&call, "deliveries.0.status", "passed");
-    assert_member(&call, "deliveries.1.consumer", "orders");
-    assert_member(&call, "deliveries.1.status", "completed");
-    assert_member(&call, "deliveries.2.consumer", "slow");
-    assert_member(&call, "deliveries.2.status", "waiting");
-    assert_member(&call, "deliveries.3.status", "dead_letter");
-    assert_member(&call, "deliveries.3.reason_code", "sink_refused");
-    call_done(&call);
-    call = call_cli(ARGUMENTS("events", parked, "--json"));
-    assert_member(&call, "event.status", "failed");
-    assert_member(&call, "outbox.0.deferred", "parked");
-    assert_member(&call, "outbox.0.reason", "the broker's word");
-    call_done(&call);
+    cli_call_assert_member(&call, "event.status", "completed");
+    assert_int_equal(cli_call_number(&call, "outbox.0.partition"), 3);
+    assert_int_equal(cli_call_number(&call, "outbox.0.offset"), 77);
+    cli_call_assert_member(&call, "deliveries.0.consumer", "beyond");
+    cli_call_assert_member(&call, "deliveries.0.status", "passed");
+    cli_call_assert_member(&call, "deliveries.1.consumer", "orders");
+    cli_call_assert_member(&call, "deliveries.1.status", "completed");
+    cli_call_assert_member(&call, "deliveries.2.consumer", "slow");
+    cli_call_assert_member(&call, "deliveries.2.status", "waiting");
+    cli_call_assert_member(&call, "deliveries.3.status", "dead_letter");
+    cli_call_assert_member(&call, "deliveries.3.reason_code", "sink_refused");
+    cli_call_done(&call);
+    call = cli_call(ARGUMENTS("events", parked, "--json"));
+    cli_call_assert_member(&call, "event.status", "failed");
+    cli_call_assert_member(&call, "outbox.0.deferred", "parked");
+    cli_call_assert_member(&call, "outbox.0.reason", "the broker's word");
+    cli_call_done(&call);
 }
 
 static void test_cli_lists_events_by_what_became_of_them(void **state)
@@ -409,8 +335,8 @@ static void test_cli_lists_events_by_what_became_of_them(void **state)
     };
     point_at(migrated, "onceward_operator");
     for (size_t i = 0; i < COUNT_OF(ROWS); i++) {
-        struct call call = call_cli(ARGUMENTS("events", ROWS[i].flag, ROWS[i].value, "--json"));
-        struct wire_value events = member_of(&call, "events");
+        struct cli_call call = cli_call(ARGUMENTS("events", ROWS[i].flag, ROWS[i].value, "--json"));
+        struct wire_value events = cli_call_member(&call, "events");
         struct wire_iterator iterator = wire_json_begin(&events);
         struct wire_value item;
         int count = 0;
@@ -420,7 +346,7 @@ static void test_cli_lists_events_by_what_became_of_them(void **state)
         if (count != ROWS[i].count) {
             fail_msg("%s %s: %d events in %s", ROWS[i].flag, ROWS[i].value, count, call.out);
         }
-        call_done(&call);
+        cli_call_done(&call);
     }
 }
 
@@ -428,16 +354,16 @@ static void test_cli_status_names_what_is_not_well(void **state)
 {
     (void)state;
     point_at(migrated, "onceward_operator");
-    struct call call = call_cli(ARGUMENTS("status", "--json"));
+    struct cli_call call = cli_call(ARGUMENTS("status", "--json"));
     assert_int_equal(call.code, 3);
-    assert_int_equal(number_of(&call, "outbox.backlog"), 1);
-    assert_int_equal(number_of(&call, "outbox.parked"), 1);
-    assert_int_equal(number_of(&call, "outbox.dead_letters"), 1);
-    assert_int_equal(number_of(&call, "inboxes.0.completed"), 1);
-    assert_int_equal(number_of(&call, "consumers.1.next_offset"), 78);
-    assert_int_equal(number_of(&call, "lanes.7.lane"), 7);
-    assert_true(strstr(call.out, "1 parked") != NULL && strstr(call.out, "1 dead letters") != NULL);
-    call_done(&call);
+    assert_int_equal(cli_call_number(&call, "outbox.backlog"), 1);
+    assert_int_equal(cli_call_number(&call, "outbox.parked"), 1);
+    assert_int_equal(cli_call_number(&call, "outbox.dead_letters"), 1);
+    assert_int_equal(cli_call_number(&call, "inboxes.0.completed"), 1);
+    assert_int_equal(cli_call_number(&call, "consumers.1.next_offset"), 78);
+    assert_int_equal(cli_call_number(&call, "lanes.7.lane"), 7);
+    assert_true(strstr(call.out, "1 parked") != NULL && strstr(call.out, "1 dead letter waits") != NULL);
+    cli_call_done(&call);
 }
 
 /* Nobody is connected as any of the three, and what was published lies ahead of one's cursor since a minute. */
@@ -445,10 +371,10 @@ static void test_cli_status_names_a_consumer_that_is_gone_or_stands_still(void *
 {
     (void)state;
     point_at(migrated, "onceward_operator");
-    struct call call = call_cli(ARGUMENTS("status", "--json"));
+    struct cli_call call = cli_call(ARGUMENTS("status", "--json"));
     assert_true(strstr(call.out, "Consumer slow is gone") != NULL);
     assert_true(strstr(call.out, "stands still") == NULL); /* It was published just now. */
-    call_done(&call);
+    cli_call_done(&call);
     postgres_fixture_exec(migrated, "UPDATE onceward.lane_progress SET created_at = now() - interval '1 minute';"
                                     "UPDATE onceward.consumer_progress SET created_at = now() - interval '1 minute'");
     char conninfo[512];
@@ -456,14 +382,14 @@ static void test_cli_status_names_a_consumer_that_is_gone_or_stands_still(void *
                              postgres_fixture_conninfo(migrated)),
                     1, sizeof conninfo - 1);
     struct db *session = db_fixture_open(conninfo);
-    call = call_cli(ARGUMENTS("status", "--json"));
+    call = cli_call(ARGUMENTS("status", "--json"));
     assert_int_equal(call.code, 3);
     assert_true(strstr(call.out, "Consumer slow is gone") == NULL);
     assert_true(strstr(call.out, "Consumer orders is gone") != NULL);
     assert_true(strstr(call.out, "Consumer slow stands still at way/3, offset 77, though 77 was published") != NULL);
     assert_true(strstr(call.out, "Consumer orders stands still") == NULL);
-    assert_int_equal(number_of(&call, "consumers.2.overdue_offset"), 77);
-    call_done(&call);
+    assert_int_equal(cli_call_number(&call, "consumers.2.overdue_offset"), 77);
+    cli_call_done(&call);
     db_close(&session);
 }
 
@@ -471,13 +397,13 @@ static void test_cli_migrates_an_empty_database(void **state)
 {
     (void)state;
     point_at(empty, NULL);
-    struct call call = call_cli(ARGUMENTS("migrate", "--json"));
+    struct cli_call call = cli_call(ARGUMENTS("migrate", "--json"));
     assert_int_equal(call.code, 0);
-    assert_member(&call, "migrations.0.state", "applied");
-    call_done(&call);
-    call = call_cli(ARGUMENTS("topic", "list"));
+    cli_call_assert_member(&call, "migrations.0.state", "applied");
+    cli_call_done(&call);
+    call = cli_call(ARGUMENTS("topic", "list"));
     assert_int_equal(call.code, 0);
-    call_done(&call);
+    cli_call_done(&call);
 }
 
 /* docs/cli.md has each command, each of its flags, and each exit code. */
@@ -492,19 +418,19 @@ static void test_cli_is_described(void **state)
     for (const struct cli_command *command = cli_commands; command->name != NULL; command++) {
         char wanted[128];
         assert_in_range(snprintf(wanted, sizeof wanted, "| `%s", command->name), 1, sizeof wanted - 1);
-        assert_part("docs/cli.md", text, wanted);
+        cli_call_assert_part("docs/cli.md", text, wanted);
         for (size_t i = 0; command->flags[i] != NULL; i++) {
             assert_in_range(snprintf(wanted, sizeof wanted, "--%s", command->flags[i]), 1, sizeof wanted - 1);
             for (char *at = wanted; *at != '\0'; at++) {
                 *at = *at == '_' ? '-' : *at;
             }
-            assert_part("docs/cli.md", text, wanted);
+            cli_call_assert_part("docs/cli.md", text, wanted);
         }
     }
     for (int code = CLI_DONE; code <= CLI_REFUSED; code++) {
         char wanted[16];
         assert_in_range(snprintf(wanted, sizeof wanted, "\n| %d |", code), 1, sizeof wanted - 1);
-        assert_part("docs/cli.md", text, wanted);
+        cli_call_assert_part("docs/cli.md", text, wanted);
     }
 }
 

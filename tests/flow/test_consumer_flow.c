@@ -320,6 +320,8 @@ static void test_consumer_halts_before_it_drains_a_topic(void **state)
     assert_true(program_logs(flow->consumer, "consumer.halted", WAIT_MS));
     expect(flow, "SELECT count(*) FROM effects", 10);
     expect(flow, "SELECT count(*) FROM onceward.dead_letters", 5);
+    assert_int_equal(program_log_count(flow->consumer, "consumer.dead_letter"), 5);
+    expect(flow, "SELECT count(*) FROM onceward.consumer_state WHERE stop_code = 'halted'", 3);
     stop(flow);
 }
 
@@ -374,6 +376,19 @@ static void test_consumer_stops_at_a_topic_made_anew(void **state)
         program_show_log(flow->consumer);
         fail_msg("the new topic went unseen");
     }
+    /* Every partition is stopped, and whoever asks the database or the process is told so. */
+    expect(flow, "SELECT count(*) FROM onceward.consumer_state WHERE stop_code IN ('record_differs', 'log_shorter')",
+           3);
+    char answer[8192];
+    int port = program_port(flow->consumer);
+    bool is_told = false;
+    for (int waited_ms = 0; waited_ms < WAIT_MS && !is_told; waited_ms += 50) {
+        assert_int_equal(program_get(port, "/readyz", answer, sizeof answer), 503);
+        is_told = strstr(answer, "3 stopped: ") != NULL && strstr(answer, "/0 ") != NULL &&
+                  strstr(answer, "/2 ") != NULL && (strstr(answer, "log_shorter") || strstr(answer, "record_differs"));
+        sleep_ms(50);
+    }
+    assert_true(is_told);
     stop(flow);
 }
 
@@ -398,6 +413,7 @@ static void test_consumer_stops_where_records_are_gone(void **state)
         fail_msg("the gap went unseen");
     }
     expect(flow, "SELECT count(*) FROM effects", 50); /* The other partitions go on. */
+    expect(flow, "SELECT count(*) FROM onceward.consumer_state WHERE stop_code = 'records_gone' AND partition = 1", 1);
     postgres_fixture_exec(
         flow->postgres,
         "INSERT INTO onceward.consumer_progress (consumer, scope, topic, partition, seq, owner, "
@@ -405,6 +421,7 @@ static void test_consumer_stops_where_records_are_gone(void **state)
         "seq + 1, 'operator', gen_random_uuid(), gen_random_uuid(), 'rewound', 15, cluster_id "
         "FROM onceward.consumer_state WHERE partition = 1");
     expect(flow, "SELECT count(*) FROM effects", 55);
+    expect(flow, "SELECT count(*) FROM onceward.consumer_state WHERE stop_code IS NOT NULL", 0);
     stop(flow);
 }
 

@@ -105,6 +105,17 @@ static char *read_log(const struct program *program)
     return text;
 }
 
+int program_log_count(const struct program *program, const char *text)
+{
+    char *log = read_log(program);
+    int count = 0;
+    for (const char *at = strstr(log, text); at != NULL; at = strstr(at + 1, text)) {
+        count++;
+    }
+    free(log);
+    return count;
+}
+
 bool program_logs(struct program *program, const char *text, int timeout_ms)
 {
     for (int waited_ms = 0;; waited_ms += TURN_MS) {

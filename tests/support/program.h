@@ -33,6 +33,9 @@ int program_wait(struct program *program, int timeout_ms);
 /* Waits until its log holds this text. */
 bool program_logs(struct program *program, const char *text, int timeout_ms);
 
+/* How often its log holds this text now. */
+int program_log_count(const struct program *program, const char *text);
+
 /* The port that its log names as port=N, once it does; ends the test process if it never does. */
 int program_port(struct program *program);
 

@@ -98,6 +98,11 @@ bool db_progress_look(struct db *db, const struct db_progress_self *self, const 
                       const int64_t *seqs, size_t count, struct db_progress_look *ret_looks,
                       struct err *err) MUST_CHECK;
 
+/* Writes down why the partition stands still at the row that we know as the last, for people: in force until the log
+ * has another last row. Writing it twice does no harm. */
+bool db_progress_stop(struct db *db, const struct db_progress_self *self, struct db_progress_place place, int64_t seq,
+                      const struct uuid *attempt, const struct err *why, struct err *err) MUST_CHECK;
+
 /* Deletes rows before seq that are older than an hour, longer than any statement can wait. At most some thousands
  * a call. */
 bool db_progress_prune(struct db *db, const struct db_progress_self *self, struct db_progress_place place, int64_t seq,

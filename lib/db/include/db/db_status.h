@@ -30,11 +30,11 @@ struct db_status_flow {
     bool is_backlog_cut;   /* There may be more: only so many rows were looked at, the oldest first. */
     int64_t claimed_count; /* Of these. */
     bool has_oldest;
-    int64_t oldest_age_us;  /* Of the backlog. */
-    int64_t deferred_count; /* Set aside for whatever reason, the parked included. */
-    int64_t parked_count;   /* Refused by the broker, waiting for a person. */
-    int64_t dead_letter_count;
-    int64_t relay_count; /* With a live lease. */
+    int64_t oldest_age_us;     /* Of the backlog. */
+    int64_t deferred_count;    /* Set aside for whatever reason, the parked included. */
+    int64_t parked_count;      /* Refused by the broker, waiting for a person. */
+    int64_t dead_letter_count; /* That wait for a person. */
+    int64_t relay_count;       /* With a live lease. */
     int64_t last_outbox_id;
 };
 
@@ -60,6 +60,9 @@ struct db_status_partition {
     bool is_connected;      /* A process of this consumer has a session in the database. */
     int64_t overdue_offset; /* The last one that the relay settled DB_STATUS_OVERDUE_MS ago or earlier and that is not
                              * applied; -1: none. */
+    char stop_code[64];     /* Why its consumer stopped it until a person acts; "": it did not. */
+    char stop_reason[DB_STATUS_REASON_SIZE];
+    int64_t stopped_at_us;
 };
 
 struct db_status_inbox {
@@ -68,12 +71,13 @@ struct db_status_inbox {
     int64_t completed_count; /* DB_STATUS_COUNT_MAX + 1 means more than that; so the next two. */
     int64_t failed_count;
     int64_t claimed_count;
-    int64_t dead_letter_count;
+    int64_t dead_letter_count; /* That wait for a person. */
 };
 
 bool db_status_flow(struct db *db, struct db_status_flow *ret_flow, struct err *err) MUST_CHECK;
 
-/* Each gives at most DB_STATUS_ROW_COUNT_MAX rows; free() them. */
+/* Each gives at most DB_STATUS_ROW_COUNT_MAX rows; free() them. Partitions and inboxes of retired consumers are left
+ * out. */
 bool db_status_lanes(struct db *db, struct db_status_lane **ret_lanes, size_t *ret_count, struct err *err) MUST_CHECK;
 bool db_status_partitions(struct db *db, struct db_status_partition **ret_partitions, size_t *ret_count,
                           struct err *err) MUST_CHECK;
@@ -140,8 +144,9 @@ struct db_status_delivery {
     char consumer[DB_STATUS_NAME_SIZE];
     char scope[DB_STATUS_NAME_SIZE];
     char status[16]; /* claimed, completed, failed; dead_letter: in no inbox; waiting: the consumer's cursor is not yet
-                      * there; passed: it is beyond, and the inbox knows nothing (any more). */
-    int64_t at_us;   /* When that became so; for the last two, when the cursor moved last. */
+                      * there; passed: it is beyond, and the inbox knows nothing (any more); stopped: the inbox knows
+                      * nothing, and the consumer has stopped the partition. */
+    int64_t at_us;   /* When that became so; for waiting and passed, when the cursor moved last. */
     char topic[DB_STATUS_NAME_SIZE]; /* Of the dead letter, or the cursor; "" unless there is one, as the rest. */
     int32_t partition;
     int64_t offset;

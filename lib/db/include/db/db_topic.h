@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "db/db_audit.h"
 
 struct db;
 
@@ -37,6 +38,30 @@ bool db_topic_add(struct db *db, const char *topic, int32_t event_bytes_max, enu
 
 /* All, by name. free() *ret_topics. */
 bool db_topic_list(struct db *db, struct db_topic **ret_topics, size_t *ret_count, struct err *err) MUST_CHECK;
+
+/* Why a removal may be refused. */
+struct db_topic_uses {
+    int64_t route_count;   /* Routes to the topic. */
+    int64_t waiting_count; /* Its events that are not published yet; counting stops as in db_status.h. */
+    int64_t recent_count;  /* Events of the type within the last hour, among the newest ten thousand of all. */
+};
+
+enum db_topic_removal {
+    DB_TOPIC_REMOVED,
+    DB_TOPIC_UNKNOWN,
+    DB_TOPIC_IN_USE, /* Nothing was done. */
+};
+
+/* Events go to the topic no more. In use: routes lead to it, or events wait for it. The broker is not touched. With
+ * is_dry nothing is done. */
+bool db_topic_remove(struct db *db, const char *topic, const struct db_audit *audit, bool is_dry,
+                     struct db_topic_uses *ret_uses, enum db_topic_removal *ret_outcome, struct err *err) MUST_CHECK;
+
+/* What is submitted with the type is refused from now on. In use: events of it came within the last hour; is_forced
+ * does not ask. */
+bool db_topic_route_remove(struct db *db, const char *type, const struct db_audit *audit, bool is_forced, bool is_dry,
+                           struct db_topic_uses *ret_uses, enum db_topic_removal *ret_outcome,
+                           struct err *err) MUST_CHECK;
 
 struct db_topic_route {
     char type[DB_TOPIC_TYPE_SIZE];
