@@ -94,7 +94,8 @@ int cli_main(int argc, char *const *argv, FILE *out, FILE *errors);
 /* The command that the words begin with, NULL for none. *ret_word_count: how many words its name took. */
 const struct cli_command *cli_command_find(const char *const *words, int *ret_word_count);
 
-/* Whether commands of two words begin with this one. */
+/* Whether the command has two words and begins with this one; whether any does. */
+bool cli_command_is_of_family(const struct cli_command *command, const char *word);
 bool cli_command_is_family(const char *word);
 
 /* The help of a command, of the commands that begin with a word, or else of the program. */

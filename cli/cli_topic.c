@@ -305,10 +305,11 @@ static const struct cli_column ROUTE_REMOVED_COLUMNS[] = {
 bool cli_topic_remove(struct cli *cli, struct err *err)
 {
     const char *topic = cli->arguments[0];
-    const struct db_audit audit = cli_audit_of(cli->settings);
+    const struct db_topic_removal_options options = {.audit = cli_audit_of(cli->settings),
+                                                     .is_dry = cli->settings->dry_run};
     struct db_topic_uses uses;
     enum db_topic_removal outcome;
-    if (!db_topic_remove(cli->db, topic, &audit, cli->settings->dry_run, &uses, &outcome, err)) {
+    if (!db_topic_remove(cli->db, topic, &options, &uses, &outcome, err)) {
         return false;
     }
     if (outcome == DB_TOPIC_UNKNOWN) {
@@ -333,10 +334,11 @@ bool cli_route_remove(struct cli *cli, struct err *err)
 {
     const char *type = cli->arguments[0];
     const struct cli_settings *settings = cli->settings;
-    const struct db_audit audit = cli_audit_of(settings);
+    const struct db_topic_removal_options options = {
+        .audit = cli_audit_of(settings), .is_forced = settings->yes, .is_dry = settings->dry_run};
     struct db_topic_uses uses;
     enum db_topic_removal outcome;
-    if (!db_topic_route_remove(cli->db, type, &audit, settings->yes, settings->dry_run, &uses, &outcome, err)) {
+    if (!db_topic_route_remove(cli->db, type, &options, &uses, &outcome, err)) {
         return false;
     }
     if (outcome == DB_TOPIC_UNKNOWN) {

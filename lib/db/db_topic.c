@@ -149,23 +149,17 @@ bool db_topic_route_list(struct db *db, struct db_topic_route **ret_routes, size
 /* ---- Removal ------------------------------------------------------------------------------------------------ */
 
 /* Both statements take name, is_dry, by, reason, is_forced, and give: was there, the three counts, is it in use. */
-struct removal {
-    const char *name;
-    const struct db_audit *audit;
-    bool is_dry;
-    bool is_forced;
-};
-
-static bool run_removal(struct db *db, const struct db_statement *statement, const struct removal *removal,
-                        struct db_topic_uses *ret_uses, enum db_topic_removal *ret_outcome, struct err *err)
+static bool run_removal(struct db *db, const struct db_statement *statement, const char *name,
+                        const struct db_topic_removal_options *options, struct db_topic_uses *ret_uses,
+                        enum db_topic_removal *ret_outcome, struct err *err)
 {
-    assert(removal->name != NULL && removal->audit != NULL);
+    assert(name != NULL);
     DB_PARAMS(params);
-    db_params_text(&params, removal->name);
-    db_params_bool(&params, removal->is_dry);
-    db_params_text(&params, removal->audit->by);
-    db_params_text(&params, removal->audit->reason);
-    db_params_bool(&params, removal->is_forced);
+    db_params_text(&params, name);
+    db_params_bool(&params, options->is_dry);
+    db_params_text(&params, options->audit.by);
+    db_params_text(&params, options->audit.reason);
+    db_params_bool(&params, options->is_forced);
     DB_RESULT(result);
     if (!db_exec_row(db, statement, &params, &result, err)) {
         return false;
@@ -201,11 +195,11 @@ static const struct db_statement REMOVE_TOPIC = {
     .columns = {REMOVAL_TYPES},
 };
 
-bool db_topic_remove(struct db *db, const char *topic, const struct db_audit *audit, bool is_dry,
+bool db_topic_remove(struct db *db, const char *topic, const struct db_topic_removal_options *options,
                      struct db_topic_uses *ret_uses, enum db_topic_removal *ret_outcome, struct err *err)
 {
-    const struct removal removal = {.name = topic, .audit = audit, .is_dry = is_dry};
-    return run_removal(db, &REMOVE_TOPIC, &removal, ret_uses, ret_outcome, err);
+    assert(!options->is_forced);
+    return run_removal(db, &REMOVE_TOPIC, topic, options, ret_uses, ret_outcome, err);
 }
 
 static const struct db_statement REMOVE_ROUTE = {
@@ -222,9 +216,8 @@ static const struct db_statement REMOVE_ROUTE = {
     .columns = {REMOVAL_TYPES},
 };
 
-bool db_topic_route_remove(struct db *db, const char *type, const struct db_audit *audit, bool is_forced, bool is_dry,
+bool db_topic_route_remove(struct db *db, const char *type, const struct db_topic_removal_options *options,
                            struct db_topic_uses *ret_uses, enum db_topic_removal *ret_outcome, struct err *err)
 {
-    const struct removal removal = {.name = type, .audit = audit, .is_dry = is_dry, .is_forced = is_forced};
-    return run_removal(db, &REMOVE_ROUTE, &removal, ret_uses, ret_outcome, err);
+    return run_removal(db, &REMOVE_ROUTE, type, options, ret_uses, ret_outcome, err);
 }

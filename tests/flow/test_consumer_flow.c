@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "flow_kit.h"
 #include "kafka_feed.h"
 #include "kafka_fixture.h"
 #include "postgres_fixture.h"
@@ -379,16 +380,7 @@ static void test_consumer_stops_at_a_topic_made_anew(void **state)
     /* Every partition is stopped, and whoever asks the database or the process is told so. */
     expect(flow, "SELECT count(*) FROM onceward.consumer_state WHERE stop_code IN ('record_differs', 'log_shorter')",
            3);
-    char answer[8192];
-    int port = program_port(flow->consumer);
-    bool is_told = false;
-    for (int waited_ms = 0; waited_ms < WAIT_MS && !is_told; waited_ms += 50) {
-        assert_int_equal(program_get(port, "/readyz", answer, sizeof answer), 503);
-        is_told = strstr(answer, "3 stopped: ") != NULL && strstr(answer, "/0 ") != NULL &&
-                  strstr(answer, "/2 ") != NULL && (strstr(answer, "log_shorter") || strstr(answer, "record_differs"));
-        sleep_ms(50);
-    }
-    assert_true(is_told);
+    assert_true(flow_kit_waits_for_answer(program_port(flow->consumer), "/readyz", "\"reason\":\"3 stopped: "));
     stop(flow);
 }
 

@@ -6,6 +6,7 @@
 #ifndef DB_DB_TOPIC_H
 #define DB_DB_TOPIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,20 +47,25 @@ struct db_topic_uses {
     int64_t recent_count;  /* Events of the type within the last hour, among the newest ten thousand of all. */
 };
 
+/* How a removal is asked for. */
+struct db_topic_removal_options {
+    struct db_audit audit;
+    bool is_forced; /* Does not ask whether it is in use; for routes only. */
+    bool is_dry;    /* Nothing is done. */
+};
+
 enum db_topic_removal {
     DB_TOPIC_REMOVED,
     DB_TOPIC_UNKNOWN,
     DB_TOPIC_IN_USE, /* Nothing was done. */
 };
 
-/* Events go to the topic no more. In use: routes lead to it, or events wait for it. The broker is not touched. With
- * is_dry nothing is done. */
-bool db_topic_remove(struct db *db, const char *topic, const struct db_audit *audit, bool is_dry,
+/* Events go to the topic no more. In use: routes lead to it, or events wait for it. The broker is not touched. */
+bool db_topic_remove(struct db *db, const char *topic, const struct db_topic_removal_options *options,
                      struct db_topic_uses *ret_uses, enum db_topic_removal *ret_outcome, struct err *err) MUST_CHECK;
 
-/* What is submitted with the type is refused from now on. In use: events of it came within the last hour; is_forced
- * does not ask. */
-bool db_topic_route_remove(struct db *db, const char *type, const struct db_audit *audit, bool is_forced, bool is_dry,
+/* What is submitted with the type is refused from now on. In use: events of it came within the last hour. */
+bool db_topic_route_remove(struct db *db, const char *type, const struct db_topic_removal_options *options,
                            struct db_topic_uses *ret_uses, enum db_topic_removal *ret_outcome,
                            struct err *err) MUST_CHECK;
 
