@@ -24,7 +24,8 @@
 #define SURVEY_MS 1000
 #define HOUSEKEEPING_MS 10000
 #define DELAY_LOG_MS 1000
-#define BUSY_WAIT_MS 1 /* For reports: a hint that comes meanwhile is seen no sooner. */
+#define SILENT_LOG_MS 5000 /* Without a report though some are missing. */
+#define BUSY_WAIT_MS 1     /* For reports: a hint that comes meanwhile is seen no sooner. */
 #define NO_LEASE_WAIT_MS 20
 #define REOPEN_WAIT_MS 200
 
@@ -39,6 +40,8 @@ struct loop {
     int hint_fd;
     int64_t next_survey_ms;
     int64_t next_housekeeping_ms;
+    uint64_t report_count; /* When it changed last, or none was missing: reported_ms. */
+    int64_t reported_ms;
     int64_t delayed_since_ms;
     char delay_code[ERR_CODE_SIZE]; /* Of the delay that was logged last. */
     bool is_once_done;
@@ -48,7 +51,7 @@ struct loop {
 
 static void on_lease_expired(void *context)
 {
-    relay_pump_purge(context);
+    relay_pump_purge(context, "lease_lost", "the lease has run out");
 }
 
 /* All lanes of a lease that ran out are somebody else's, for all we know. */
@@ -91,37 +94,65 @@ static void mend_pump(struct loop *loop)
     if (!relay_pump_is_spent(loop->relay.pump)) {
         return;
     }
-    log_warning("relay.publisher_spent", LOG_FIELDS(LOG_ERR(&loop->relay.delay)),
-                "the publisher cannot go on; a new one takes over");
+    struct err why = relay_pump_spent_why(loop->relay.pump);
+    log_warning("relay.publisher_spent", LOG_FIELDS(LOG_ERR(&why)),
+                "the publisher cannot go on: %s; a new one takes over", why.text);
     if (!relay_pump_reopen(loop->relay.pump, &err)) {
         log_error("relay.publisher_not_opened", LOG_FIELDS(LOG_ERR(&err)), "%s", err.text);
         stop_wait_ms(REOPEN_WAIT_MS);
     }
 }
 
+/* Why something waits. A client that has met its broker takes events without one, too: then it is the reports that do
+ * not come. */
+static struct err delay_of(struct loop *loop, bool is_reachable, int64_t now_ms)
+{
+    struct relay *relay = &loop->relay;
+    const struct relay_pump_counts *counts = relay_pump_counts(relay->pump);
+    uint64_t report_count = counts->acknowledged + counts->refused + counts->failed;
+    size_t outstanding_count = relay_pump_outstanding_count(relay->pump);
+    if (outstanding_count == 0 || report_count != loop->report_count) {
+        loop->report_count = report_count;
+        loop->reported_ms = now_ms;
+    }
+    struct err delay = relay->delay;
+    int64_t silent_ms = now_ms - loop->reported_ms;
+    if (delay.kind == ERR_NONE && !is_reachable && silent_ms > DELAY_LOG_MS) {
+        (void)err_set(&delay, ERR_TRANSIENT, "broker_unreachable",
+                      "no broker answers, events were sent and not acknowledged");
+    } else if (delay.kind == ERR_NONE && silent_ms > SILENT_LOG_MS) {
+        (void)err_set(&delay, ERR_TRANSIENT, "broker_silent", "nothing was acknowledged for %d s",
+                      SILENT_LOG_MS / 1000);
+    }
+    return delay;
+}
+
 /* A topic that is new to the publisher is always unavailable for a moment. */
 static void watch_broker(struct loop *loop)
 {
     int64_t now_ms = clock_monotonic_ms();
-    const struct relay *relay = &loop->relay;
-    struct publisher *publisher = relay_pump_publisher(relay->pump);
-    if (publisher == NULL || !loop->options->is_reachable(publisher)) {
+    struct publisher *publisher = relay_pump_publisher(loop->relay.pump);
+    bool is_reachable = publisher != NULL && loop->options->is_reachable(publisher);
+    struct err delay = delay_of(loop, is_reachable, now_ms);
+    if (!is_reachable) {
         health_set_unready(loop->options->health, "kafka", "no broker answers");
     } else {
         health_set_ready(loop->options->health, "kafka");
     }
-    if (relay->delay.kind == ERR_NONE) {
+    if (delay.kind == ERR_NONE) {
         loop->delayed_since_ms = now_ms;
     }
     bool is_long = now_ms - loop->delayed_since_ms >= DELAY_LOG_MS;
-    if (text_is_equal(relay->delay.code, loop->delay_code) || (relay->delay.kind != ERR_NONE && !is_long)) {
+    if (text_is_equal(delay.code, loop->delay_code) || (delay.kind != ERR_NONE && !is_long)) {
         return;
     }
-    if (relay->delay.kind != ERR_NONE) {
-        log_warning("relay.publish_delayed", LOG_FIELDS(LOG_ERR(&relay->delay)), "%s; we keep trying",
-                    relay->delay.text);
+    if (delay.kind != ERR_NONE) {
+        log_warning("relay.publish_delayed", LOG_FIELDS(LOG_ERR(&delay)), "%s; we keep trying", delay.text);
+    } else {
+        log_info("relay.publish_resumed", LOG_FIELDS(LOG_TEXT("code", loop->delay_code)),
+                 "nothing is delayed any more");
     }
-    text_copy(loop->delay_code, sizeof loop->delay_code, relay->delay.code);
+    text_copy(loop->delay_code, sizeof loop->delay_code, delay.code);
 }
 
 /* ---- Lanes ---- */
@@ -373,7 +404,7 @@ static bool begin_session(struct loop *loop, struct err *err)
     }
     bool is_same_server = loop->has_server && db_server_equals(&loop->server, db_server(loop->db));
     if (loop->has_server && !is_same_server) {
-        relay_pump_purge(loop->relay.pump);
+        relay_pump_purge(loop->relay.pump, "server_changed", "the database is another server than before");
         mend_pump(loop);
     }
     loop->server = *db_server(loop->db);

@@ -23,9 +23,10 @@ struct slot {
 
 struct relay_pump {
     struct relay_pump_options options;
-    pthread_mutex_t mutex; /* Guards the two pointers against purge. */
+    pthread_mutex_t mutex; /* Guards the three below against purge. */
     struct publisher *batch;
     struct publisher *single; /* NULL until a suspect comes. */
+    struct err spent_why;
     atomic_bool is_spent;
     struct slot *slots;
     size_t slot_count;
@@ -34,6 +35,21 @@ struct relay_pump {
     struct publish_report reports[REPORT_BATCH];
     struct relay_pump_counts counts;
 };
+
+/* The mutex is held. */
+static void spend(struct relay_pump *pump, const struct err *why)
+{
+    if (!atomic_exchange(&pump->is_spent, true)) {
+        pump->spent_why = *why;
+    }
+}
+
+static void spend_for(struct relay_pump *pump, const struct err *why)
+{
+    thread_lock(&pump->mutex);
+    spend(pump, why);
+    thread_unlock(&pump->mutex);
+}
 
 static void reset_slots(struct relay_pump *pump)
 {
@@ -143,7 +159,7 @@ bool relay_pump_reopen(struct relay_pump *pump, struct err *err)
     close_publishers(pump);
     atomic_store(&pump->is_spent, false);
     if (open_publisher(pump, false, err) == NULL) {
-        atomic_store(&pump->is_spent, true);
+        spend_for(pump, err);
         return false;
     }
     return true;
@@ -177,7 +193,7 @@ static enum hand_over hand_over(struct relay_pump *pump, struct publisher *publi
         return HANDED_OVER;
     }
     if (err.kind == ERR_FATAL) {
-        atomic_store(&pump->is_spent, true);
+        spend_for(pump, &err);
     }
     *ret_why = err;
     return IS_DELAYED;
@@ -228,7 +244,7 @@ static void dispatch(struct relay_pump *pump, const struct publish_report *repor
         pump->counts.failed++;
     }
     if (!report->was_acknowledged && report->err.kind == ERR_FATAL) {
-        atomic_store(&pump->is_spent, true);
+        spend_for(pump, &report->err);
     }
     relay_window_report(entry, report);
 }
@@ -266,10 +282,12 @@ size_t relay_pump_outstanding_count(const struct relay_pump *pump)
     return count + (pump->single == NULL ? 0 : pump->single->ops->outstanding_count(pump->single));
 }
 
-void relay_pump_purge(struct relay_pump *pump)
+void relay_pump_purge(struct relay_pump *pump, const char *code, const char *text)
 {
-    atomic_store(&pump->is_spent, true);
+    struct err why = ERR_INIT;
+    (void)err_set(&why, ERR_TRANSIENT, code, "%s", text);
     thread_lock(&pump->mutex);
+    spend(pump, &why);
     if (pump->batch != NULL) {
         pump->batch->ops->purge(pump->batch);
     }
@@ -282,6 +300,15 @@ void relay_pump_purge(struct relay_pump *pump)
 bool relay_pump_is_spent(const struct relay_pump *pump)
 {
     return atomic_load(&pump->is_spent);
+}
+
+struct err relay_pump_spent_why(struct relay_pump *pump)
+{
+    assert(relay_pump_is_spent(pump));
+    thread_lock(&pump->mutex);
+    struct err why = pump->spent_why;
+    thread_unlock(&pump->mutex);
+    return why;
 }
 
 struct publisher *relay_pump_publisher(struct relay_pump *pump)

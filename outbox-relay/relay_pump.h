@@ -47,11 +47,15 @@ size_t relay_pump_collect(struct relay_pump *pump, int timeout_ms);
 
 size_t relay_pump_outstanding_count(const struct relay_pump *pump);
 
-/* From any thread, at the lease's deadline: what is queued is not sent any more. The pump is spent then. */
-void relay_pump_purge(struct relay_pump *pump);
+/* From any thread, at the lease's deadline: what is queued is not sent any more. The pump is spent then. code and text
+ * say why. */
+void relay_pump_purge(struct relay_pump *pump, const char *code, const char *text);
 
 /* A publisher cannot go on: it had a fatal error or was purged. */
 bool relay_pump_is_spent(const struct relay_pump *pump);
+
+/* The first reason why, for a pump that is spent. */
+struct err relay_pump_spent_why(struct relay_pump *pump);
 
 /* New publishers in place of the old. What was outstanding is ready again: its fate is unknown, and it is published
  * again from the settled place on, in order. */

@@ -54,6 +54,8 @@ await_effects() {
 outage() {
     publish 300
     await_effects 30 'before the outage'
+    local relay_lines
+    relay_lines=$(($(wc -l <"$system_folder/relay.log") + 1))
     case $1 in
         stopped) "$broker" stop --state "$broker_state" >/dev/null ;;
         killed) "$broker" kill --state "$broker_state" >/dev/null ;;
@@ -61,6 +63,8 @@ outage() {
     esac
     publish "${OUTAGE_EVENTS:-20000}"
     sleep 12
+    grep -q 'relay.publish_delayed' <(tail -n "+$relay_lines" "$system_folder/relay.log") ||
+        system_fail "the relay does not say that the broker is away ($1)"
     case $1 in
         frozen) "$broker" kill CONT --state "$broker_state" >/dev/null ;;
         *) "$broker" start --state "$broker_state" >/dev/null ;;
@@ -68,6 +72,8 @@ outage() {
     sleep 2
     publish 30
     await_effects 60 "the broker was $1"
+    grep -q 'relay.publish_resumed' <(tail -n "+$relay_lines" "$system_folder/relay.log") ||
+        system_fail "the relay does not say that nothing is delayed any more ($1)"
     printf 'the broker was %s: every event has its one effect\n' "$1"
 }
 

@@ -186,8 +186,11 @@ static void test_relay_pump_gives_everything_back_when_it_is_purged(void **state
     begin(&bench, &options);
     assert_true(relay_pump_send(bench.pump, bench.window, &why, &err));
     assert_int_equal(relay_pump_outstanding_count(bench.pump), KEY_COUNT);
-    relay_pump_purge(bench.pump);
+    relay_pump_purge(bench.pump, "lease_lost", "the lease has run out");
+    relay_pump_purge(bench.pump, "server_changed", "a later reason");
     assert_true(relay_pump_is_spent(bench.pump));
+    why = relay_pump_spent_why(bench.pump);
+    assert_string_equal(why.code, "lease_lost");
     assert_true(fake_publisher_is_purged(relay_pump_publisher(bench.pump)));
     assert_true(relay_pump_send(bench.pump, bench.window, &why, &err));
     assert_int_equal(relay_pump_counts(bench.pump)->published, KEY_COUNT); /* Nothing more goes out. */
