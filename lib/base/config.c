@@ -336,6 +336,16 @@ static void report_done(struct config_report *report)
     buf_done(&report->mistakes);
 }
 
+/* What the first reading of the flags has set: the second would find it there. */
+static void forget_pairs(struct config_report *report)
+{
+    for (size_t i = 0; i < report->program->setting_count; i++) {
+        if (report->program->settings[i].type == CONFIG_PAIRS) {
+            config_value_done(&report->program->settings[i], report->settings);
+        }
+    }
+}
+
 /* The flags come last but say where the file is, so they are read twice: first for what they ask, then for values. */
 enum config_outcome config_load(const struct config_program *program, int argc, char *const *argv, void *settings,
                                 const char **ret_words, FILE *out, FILE *errors)
@@ -352,6 +362,7 @@ enum config_outcome config_load(const struct config_program *program, int argc, 
     if (!answer_at_once(program, &request, ret_words, out)) {
         report.mistake_count = 0;
         buf_reset(&report.mistakes);
+        forget_pairs(&report);
         if (request.file != NULL) {
             config_file_read(&report, request.file);
         }

@@ -210,6 +210,14 @@ bool config_value_set(const struct config_setting *setting, void *settings, cons
     return types[setting->type].set(setting, target_of(setting, settings), text, ret_why);
 }
 
+/* Both from flags, both from the environment, or both from the file. */
+static bool is_same_source(const char *origin, const char *other)
+{
+    bool is_flag = text_has_prefix(origin, "flag ");
+    bool is_environment = text_has_prefix(origin, "environment ");
+    return is_flag == text_has_prefix(other, "flag ") && is_environment == text_has_prefix(other, "environment ");
+}
+
 bool config_value_set_pair(const struct config_setting *setting, void *settings, const char *name, const char *value,
                            const char *origin, struct err *ret_why)
 {
@@ -225,6 +233,9 @@ bool config_value_set_pair(const struct config_setting *setting, void *settings,
     struct config_pair *pair = NULL;
     for (size_t i = 0; i < pairs->count && pair == NULL; i++) {
         pair = strcmp(pairs->items[i].name, name) == 0 ? &pairs->items[i] : NULL;
+    }
+    if (pair != NULL && is_same_source(pair->origin, origin)) {
+        return refuse(ret_why, "is set a second time (first: %s)", pair->origin);
     }
     if (pair == NULL) {
         pairs->items = realloc(pairs->items, (pairs->count + 1) * sizeof *pairs->items);

@@ -230,6 +230,7 @@ static const struct file_case file_cases[] = {
               ":1: a control character (0x1b) at byte 14"),
     FILE_CASE("DEL in a list", "peers = a,b\177\n", ":1: a control character (0x7f) at byte 12"),
     FILE_CASE("a property's name with a blank", "kafka.a b = c\n", ":1: kafka.a b: a property's name has only"),
+    FILE_CASE("a property twice", "kafka.acks = all\nkafka.acks = 1\n", ":2: kafka.acks: is set a second time"),
     FILE_CASE("a property that is no UTF-8", "kafka.acks = \xFF\n", ":1: kafka.acks: not UTF-8"),
     FILE_CASE("a list that is no UTF-8", "peers = a, \xFF\n", ":1: peers \"a, \xFF\": not UTF-8"),
     FILE_CASE("an open quotation mark", "title = \"a\n", ":1: title: the closing quotation mark is missing"),
@@ -297,9 +298,11 @@ static void test_config_refuses_control_characters_from_everywhere(void **state)
     (void)state;
     setenv("ONCEWARD_KAFKA_SSL_CA_PEM", "a\033b", 1);
     struct run mine = {0};
-    RUN(&mine, "--peers=a,b\nc", "--listen=a\nb:80", "--title=a\tb", "--api-token=a\nb", "--kafka.a\nb=c");
+    RUN(&mine, "--peers=a,b\nc", "--listen=a\nb:80", "--title=a\tb", "--api-token=a\nb", "--kafka.a\nb=c",
+        "--kafka.c=1", "--kafka.c=2");
+    assert_contains(mine.errors, "kafka.c: is set a second time (first: flag --kafka.c)");
     assert_int_equal(mine.outcome, CONFIG_WRONG);
-    assert_contains(mine.errors, "onceward-test: 6 mistakes in the settings:\n");
+    assert_contains(mine.errors, "onceward-test: 7 mistakes in the settings:\n");
     assert_contains(mine.errors, "flag --peers: peers \"a,b?c\": a control character is in it\n");
     assert_contains(mine.errors, "flag --listen: listen \"a?b:80\": not an address (host:port)\n");
     assert_contains(mine.errors, "flag --title: title \"a?b\": a control character is in it\n");
