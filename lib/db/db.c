@@ -270,10 +270,13 @@ bool db_reset(struct db *db, struct err *err)
     if (db->conn == NULL) {
         return err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for a connection");
     }
+    /* Of a refused login libpq gives no fields, but in this form of the message the SQLSTATE (db_error.c). */
+    (void)PQsetErrorVerbosity(db->conn, PQERRORS_VERBOSE);
     if (!connect_finish(db, err)) {
         disconnect(db);
         return false;
     }
+    (void)PQsetErrorVerbosity(db->conn, PQERRORS_DEFAULT);
     describe(db);
     if (!set_up_session(db, err)) {
         disconnect(db);

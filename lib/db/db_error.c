@@ -76,12 +76,36 @@ bool db_error_set(struct err *err, const PGconn *conn, const PGresult *result)
     return err_set(err, ERR_TRANSIENT, "connection_lost", "%s", message[0] == '\0' ? "connection lost" : message);
 }
 
+#define SQLSTATE_SIZE 5
+
+/* Where libpq's verbose message ("…FATAL:  28P01: password …") has its first SQLSTATE; NULL: nowhere. Severity and text
+ * are in the server's language, the SQLSTATE and what stands around it are not. */
+static const char *find_sqlstate(const char *message)
+{
+    static const char marks[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    for (const char *at = strstr(message, ":  "); at != NULL; at = strstr(at + 1, ":  ")) {
+        if (strspn(at + 3, marks) == SQLSTATE_SIZE && strncmp(at + 3 + SQLSTATE_SIZE, ": ", 2) == 0) {
+            return at + 3;
+        }
+    }
+    return NULL;
+}
+
 bool db_error_set_connect(struct err *err, const PGconn *conn)
 {
-    /* libpq keeps no SQLSTATE of a refused login, and never tells by text: so all of these are transient, and
-     * whoever waits for the database shows the text. */
+    const char *message = PQerrorMessage(conn);
+    const char *sqlstate = find_sqlstate(message);
     if (PQconnectionNeedsPassword(conn)) {
-        return err_set(err, ERR_TRANSIENT, "password_missing", "%s", PQerrorMessage(conn));
+        return err_set(err, ERR_TRANSIENT, "password_missing", "%s", message);
     }
-    return err_set(err, ERR_TRANSIENT, "connect_failed", "%s", PQerrorMessage(conn));
+    if (sqlstate == NULL) {
+        return err_set(err, ERR_TRANSIENT, "connect_failed", "%s", message);
+    }
+    /* The role can still be made or let in: transient, whatever the SQLSTATE, and whoever waits shows the text. */
+    char code[SQLSTATE_SIZE + 1];
+    const char *text = sqlstate + SQLSTATE_SIZE + 2;
+    memcpy(code, sqlstate, SQLSTATE_SIZE);
+    code[SQLSTATE_SIZE] = '\0';
+    return err_set(err, ERR_TRANSIENT, code, "%.*s%.*s", (int)(sqlstate - 1 - message), message,
+                   (int)strcspn(text, "\n"), text);
 }

@@ -31,7 +31,7 @@ static void point_at(struct postgres_fixture *postgres, const char *role)
 
 /* ---- Cases -------------------------------------------------------------------------------------------------- */
 
-enum where { MIGRATED, EMPTY, CHANGED, NOWHERE, AS_RELAY, AS_OPERATOR };
+enum where { MIGRATED, EMPTY, CHANGED, NOWHERE, AS_RELAY, AS_OPERATOR, AS_STRANGER };
 
 struct call_case {
     const char *name;
@@ -98,6 +98,7 @@ static const struct call_case call_cases[] = {
      NULL, "no token"},
     {"token by a role without the right", AS_RELAY, ARGUMENTS("token", "create", "billing"), 4, NULL,
      "permission denied"},
+    {"a role that does not exist", AS_STRANGER, ARGUMENTS("status"), 4, NULL, "FATAL: role \"stranger\" does not"},
     {"no events", MIGRATED, ARGUMENTS("events", "--topic", "nowhere"), 0, "No event.", NULL},
     {"no relay alive", MIGRATED, ARGUMENTS("status"), 3, "no live relay", NULL},
     {"no broker named", MIGRATED, ARGUMENTS("topic", "add", "t", "--kafka="), 2, NULL, "kafka"},
@@ -113,6 +114,7 @@ static void choose_where(enum where where)
     case CHANGED: point_at(changed, NULL); return;
     case NOWHERE: assert_int_equal(setenv("ONCEWARD_DATABASE", away, 1), 0); return;
     case AS_RELAY: point_at(migrated, "onceward_relay"); return;
+    case AS_STRANGER: point_at(migrated, "stranger"); return;
     case AS_OPERATOR: point_at(migrated, "onceward_operator"); return;
     }
 }
