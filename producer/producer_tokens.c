@@ -15,7 +15,8 @@
 #define SET_COUNT 1024
 #define WAY_COUNT 4
 #define BAD_COUNT 256
-#define TURN_MS 1000 /* Who looks again has so long before another does. */
+#define BAD_AGE_MS 1000 /* At most: a token may be tried a moment before it is made. */
+#define TURN_MS 1000    /* Who looks again has so long before another does. */
 
 struct entry {
     unsigned char hash[DB_TOKEN_HASH_SIZE];
@@ -202,7 +203,7 @@ static void learn_bad(struct producer_tokens *tokens, const unsigned char *hash,
     if (entry != NULL) {
         entry->caller.tenant = NULL;
     }
-    bad->until_ms = asked_ms + tokens->age_ms;
+    bad->until_ms = asked_ms + (tokens->age_ms < BAD_AGE_MS ? tokens->age_ms : BAD_AGE_MS);
     memcpy(bad->hash, hash, DB_TOKEN_HASH_SIZE);
 }
 

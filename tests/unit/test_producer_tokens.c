@@ -80,6 +80,17 @@ static void test_producer_tokens_send_one_to_look_again(void **state)
     producer_tokens_free(&tokens);
 }
 
+/* Whatever the age: whoever tried a token a moment before it was made does not wait for long. */
+static void test_producer_tokens_ask_again_for_an_unknown_one(void **state)
+{
+    (void)state;
+    struct producer_tokens *tokens = producer_tokens_new(60000);
+    learn(tokens, 1, NULL, 0, NOW_MS);
+    assert_int_equal(find(tokens, 1, NOW_MS + 999), PRODUCER_TOKENS_BAD);
+    assert_int_equal(find(tokens, 1, NOW_MS + 1000), PRODUCER_TOKENS_ASK);
+    producer_tokens_free(&tokens);
+}
+
 static void test_producer_tokens_forget_what_was_revoked(void **state)
 {
     (void)state;
@@ -137,6 +148,7 @@ int main(void)
         cmocka_unit_test(test_producer_tokens_end_with_the_token),
         cmocka_unit_test(test_producer_tokens_send_one_to_look_again),
         cmocka_unit_test(test_producer_tokens_forget_what_was_revoked),
+        cmocka_unit_test(test_producer_tokens_ask_again_for_an_unknown_one),
         cmocka_unit_test(test_producer_tokens_are_not_kept_without_an_age),
         cmocka_unit_test(test_producer_tokens_stay_bounded),
     };
