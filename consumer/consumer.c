@@ -193,10 +193,25 @@ bool consumer_suspend(struct consumer *consumer, const struct err *why, struct e
     consumer->is_suspended = true;
     consumer_batch_clear(&consumer->batch);
     consumer_verify_cancel(consumer);
-    log_warning("consumer.suspended", LOG_FIELDS(LOG_ERR(why)), "%s; trying again in %lld ms", why->text,
-                (long long)wait_ms);
+    if (strcmp(consumer->suspended_code, why->code) != 0) {
+        log_warning("consumer.suspended", LOG_FIELDS(LOG_ERR(why)), "%s; trying again until it passes", why->text);
+        (void)text_copy(consumer->suspended_code, sizeof consumer->suspended_code, why->code);
+    } else {
+        log_debug("consumer.suspended_again", LOG_FIELDS(LOG_ERR(why)), "%s; trying again in %lld ms", why->text,
+                  (long long)wait_ms);
+    }
     health_set_unready(consumer->health, "database", "%s", why->text);
     return consumer_place_pause_all(consumer, err);
+}
+
+/* Says that it runs, once that is certain. */
+static void tell_running(struct consumer *consumer)
+{
+    consumer->is_doubtful = false;
+    consumer->suspended_code[0] = '\0';
+    health_set_ready(consumer->health, "database");
+    log_info("consumer.running", LOG_FIELDS(LOG_TEXT("database", db_where(consumer->db))),
+             "database and sink are there");
 }
 
 /* From suspended to running: a new connection always, since its settings and its server must be known again. */
@@ -206,9 +221,10 @@ static bool restore(struct consumer *consumer, struct err *err)
         return false;
     }
     consumer->is_suspended = false;
-    health_set_ready(consumer->health, "database");
-    log_info("consumer.running", LOG_FIELDS(LOG_TEXT("database", db_where(consumer->db))),
-             "database and sink are there");
+    consumer->doubt_until_ms = clock_monotonic_ms() + CONSUMER_DOUBT_MS;
+    if (!consumer->is_doubtful) {
+        tell_running(consumer);
+    }
     return true;
 }
 
@@ -250,7 +266,11 @@ bool consumer_apply_now(struct consumer *consumer, struct err *err)
     consumer_batch_clear(&consumer->batch);
     FAILPOINT("consumer.after_commit_before_hint");
     if (!is_good) {
+        consumer->is_doubtful = true;
         return consumer_suspend(consumer, &why, err);
+    }
+    if (consumer->is_doubtful) {
+        tell_running(consumer);
     }
     backoff_reset(&consumer->backoff);
     return outcome == CONSUMER_APPLIED || halt(consumer, err);
@@ -318,6 +338,10 @@ static bool tend(struct consumer *consumer, struct err *err)
     if (is_due(&consumer->hint_at_ms, now_ms, CONSUMER_HINT_MS)) {
         consumer_place_hint(consumer);
     }
+    if (consumer->is_doubtful && !consumer->is_suspended && now_ms >= consumer->doubt_until_ms) {
+        tell_running(consumer);
+    }
+    consumer_collect_tend(consumer, now_ms);
     consumer_measure_probe(consumer, now_ms);
     consumer_measure_step(consumer);
     return true;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "consumer_private.h"
 #include "db/db.h"
 
@@ -70,19 +71,38 @@ static bool on_revoked(struct consumer *consumer, bool is_lost, struct err *err)
     return kafka_consumer_unassign(consumer->kafka, err);
 }
 
+/* True the first time since the trouble began. What finds no room counts as told: so many codes are one trouble. */
+static bool is_new_trouble(struct consumer *consumer, const char *code)
+{
+    for (size_t i = 0; i < consumer->trouble_code_count; i++) {
+        if (strcmp(consumer->trouble_codes[i], code) == 0) {
+            return false;
+        }
+    }
+    return consumer->trouble_code_count < CONSUMER_TROUBLE_CODES_MAX &&
+           text_copy(consumer->trouble_codes[consumer->trouble_code_count++], ERR_CODE_SIZE, code);
+}
+
 static void on_trouble(struct consumer *consumer, const struct err *trouble)
 {
-    int64_t now_ms = clock_monotonic_ms();
     consumer->is_unreachable = consumer->is_unreachable || strcmp(trouble->code, "_ALL_BROKERS_DOWN") == 0;
-    bool is_repeated = strcmp(consumer->trouble_code, trouble->code) == 0 &&
-                       now_ms < consumer->trouble_at_ms + CONSUMER_TROUBLE_LOG_MS;
-    if (is_repeated) {
-        return;
+    consumer->trouble_at_ms = clock_monotonic_ms();
+    consumer->trouble_count++;
+    if (is_new_trouble(consumer, trouble->code)) {
+        log_warning("consumer.kafka_trouble", LOG_FIELDS(LOG_ERR(trouble)), "%s; the library goes on trying",
+                    trouble->text);
     }
-    consumer->trouble_at_ms = now_ms;
-    memcpy(consumer->trouble_code, trouble->code, sizeof consumer->trouble_code);
-    log_warning("consumer.kafka_trouble", LOG_FIELDS(LOG_ERR(trouble)), "%s; the library goes on trying",
-                trouble->text);
+}
+
+void consumer_collect_tend(struct consumer *consumer, int64_t now_ms)
+{
+    if (consumer->trouble_count > 0 && now_ms - consumer->trouble_at_ms >= CONSUMER_TROUBLE_QUIET_MS &&
+        !consumer->is_unreachable) {
+        log_info("consumer.kafka_trouble_over", LOG_FIELDS(LOG_INT("reports", consumer->trouble_count)),
+                 "the library has reported no trouble for %d s", CONSUMER_TROUBLE_QUIET_MS / 1000);
+        consumer->trouble_count = 0;
+        consumer->trouble_code_count = 0;
+    }
 }
 
 static bool on_out_of_range(struct consumer *consumer, const struct kafka_place *place, struct err *err)

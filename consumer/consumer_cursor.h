@@ -44,6 +44,7 @@ struct consumer_cursor {
     int64_t stall_offset;  /* Where read_offset was at stall_at_ms less stall_wait_ms. */
     int64_t stall_at_ms;   /* If there is more on the log and nothing came by then, fetching begins anew; monotonic. */
     int64_t stall_wait_ms; /* Doubled each time. */
+    int restart_count;     /* How often fetching began anew here since it gave something. */
     bool is_spent;         /* Its fetching ended out of range: only another assignment starts it again. */
     int64_t still_offset;  /* Where next_offset was when it moved last, or nothing was to do. */
     int64_t still_at_ms;   /* When that was; monotonic, 0: not looked at yet. */

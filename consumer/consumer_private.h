@@ -26,11 +26,13 @@ struct metrics;
 #define CONSUMER_SESSION_TIMEOUT_MS 10000
 #define CONSUMER_LOOK_MS 1000
 #define CONSUMER_HINT_MS 3000
-#define CONSUMER_STALL_MS 5000        /* Without a record although there are some, until fetching begins anew. */
-#define CONSUMER_STALL_MAX_MS 320000  /* The same when that did not help: a marker at the end of a log looks alike. */
-#define CONSUMER_CHECK_MS 3000        /* For the record at the cursor to come, and for one checkpoint. */
-#define CONSUMER_ASK_MS 2000          /* For a broker's answer to a question. */
-#define CONSUMER_TROUBLE_LOG_MS 10000 /* The same trouble is logged once in this time. */
+#define CONSUMER_STALL_MS 5000       /* Without a record although there are some, until fetching begins anew. */
+#define CONSUMER_STALL_MAX_MS 320000 /* The same when that did not help: a marker at the end of a log looks alike. */
+#define CONSUMER_CHECK_MS 3000       /* For the record at the cursor to come, and for one checkpoint. */
+#define CONSUMER_ASK_MS 2000         /* For a broker's answer to a question. */
+#define CONSUMER_TROUBLE_CODES_MAX 8
+#define CONSUMER_TROUBLE_QUIET_MS 30000 /* Without a report of trouble, until it is over. */
+#define CONSUMER_DOUBT_MS 10000         /* Without a refusal after a sink refused, until it is taken for mended. */
 #define CONSUMER_PRUNE_MS 60000
 
 /* The reading of a checkpoint that is under way. */
@@ -83,8 +85,13 @@ struct consumer {
     int64_t checkpoint_at_ms;
     size_t checkpoint_next; /* Index of the cursor whose turn it is. */
     struct consumer_checkpoint checkpoint;
-    char trouble_code[ERR_CODE_SIZE];
-    int64_t trouble_at_ms;
+    char trouble_codes[CONSUMER_TROUBLE_CODES_MAX][ERR_CODE_SIZE]; /* Each was logged since it began. */
+    size_t trouble_code_count;
+    uint64_t trouble_count;             /* Reports since then. */
+    int64_t trouble_at_ms;              /* The last one. */
+    char suspended_code[ERR_CODE_SIZE]; /* The reason that was logged last; "" once it runs. */
+    bool is_doubtful;                   /* The sink refused: only what is applied shows that it is mended. */
+    int64_t doubt_until_ms;             /* Or that nothing is refused until then. */
 };
 
 /* consumer.c */
@@ -98,6 +105,9 @@ bool consumer_apply_now(struct consumer *consumer, struct err *err) MUST_CHECK;
 
 /* Waits up to timeout_ms for the first event, then takes what is there until the batch is full. */
 bool consumer_collect(struct consumer *consumer, int timeout_ms, struct err *err) MUST_CHECK;
+
+/* Says when the library's trouble is over. */
+void consumer_collect_tend(struct consumer *consumer, int64_t now_ms);
 
 /* consumer_place.c: the database's functions need a usable connection; false is its error. */
 

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "sinks/sink_mapping.h"
+#include "sinks/sink_statement.h"
 
 #define AT(member) offsetof(struct consumer_settings, member)
 
@@ -164,7 +165,11 @@ static void check_sink(const struct consumer_settings *own, struct config_report
         config_mistake(report, has_mapping ? "sink_sql" : "sink_table", "set one of sink_table and sink_sql");
         return;
     }
+    struct err err = ERR_INIT;
     if (!has_mapping) {
+        if (!sink_statement_check(own->sink_sql, &err)) {
+            config_mistake(report, "sink_sql", "%s", err.text);
+        }
         if (own->sink_columns.count > 0 || own->sink_key.count > 0) {
             config_mistake(report, "sink_columns", "means nothing beside sink_sql");
         }
@@ -177,7 +182,6 @@ static void check_sink(const struct consumer_settings *own, struct config_report
         .pairs = (const char *const *)own->sink_columns.items,
         .pair_count = own->sink_columns.count,
     };
-    struct err err = ERR_INIT;
     if (!sink_mapping_check(&mapping, &err)) {
         config_mistake(report, "sink_columns", "%s", err.text);
     }

@@ -35,13 +35,18 @@ static void stop_differing(struct consumer *consumer, struct consumer_cursor *cu
                         (long long)offset, known_word(cursor), known_offset(cursor));
 }
 
-static void assign_again(struct consumer *consumer, const struct consumer_cursor *cursor, const char *why)
+/* Once is how the library goes on after a pause or a seek; only what does not help is worth a line. */
+static void assign_again(struct consumer *consumer, struct consumer_cursor *cursor, const char *why)
 {
     struct err err = ERR_INIT;
-    log_warning("consumer.fetch_restarted",
-                LOG_FIELDS(LOG_TEXT("topic", cursor->topic), LOG_INT("partition", cursor->partition),
-                           LOG_INT("offset", cursor->read_offset)),
-                "%s; fetching from here again", why);
+    const struct log_field *fields =
+        LOG_FIELDS(LOG_TEXT("topic", cursor->topic), LOG_INT("partition", cursor->partition),
+                   LOG_INT("offset", cursor->read_offset), LOG_INT("attempt", cursor->restart_count + 1));
+    if (cursor->restart_count++ == 0) {
+        log_debug("consumer.fetch_restarted", fields, "%s; fetching from here again", why);
+    } else {
+        log_warning("consumer.fetch_restarted", fields, "%s; fetching from here again", why);
+    }
     if (!consumer_place_assign(consumer, &err)) {
         log_warning("consumer.check_failed", LOG_FIELDS(LOG_ERR(&err)), "%s; checking again", err.text);
     }
@@ -62,6 +67,7 @@ static bool is_at_its_place(struct consumer *consumer, struct consumer_cursor *c
         return false;
     }
     cursor->is_contiguous = true;
+    cursor->restart_count = 0;
     return true;
 }
 

@@ -261,9 +261,13 @@ static void test_consumer_waits_for_a_sink_that_is_down(void **state)
     }
     kafka_feed_flush(flow->feed);
     assert_true(program_logs(flow->consumer, "code=42501", WAIT_MS));
+    sleep_ms(1000);
     postgres_fixture_exec(flow->postgres, "GRANT INSERT ON effects TO onceward_consumer");
     expect(flow, "SELECT count(*) FROM effects", 40);
     expect(flow, "SELECT count(*) FROM onceward.dead_letters", 0);
+    /* However often it tried, each of the two faults is one line, and so is its end. */
+    assert_int_equal(program_log_count(flow->consumer, " consumer.suspended"), 2);
+    assert_int_equal(program_log_count(flow->consumer, " consumer.running"), 2);
     stop(flow);
 }
 
