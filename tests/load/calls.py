@@ -128,8 +128,8 @@ class RequestWay:
         sent = {"type": self._plan.type, "data_sha256": self._sent_data()}
         self._make(call, request_id, **sent)
         if self._data is not None and self._rng.random() < self._plan.repeat_share / 2:
-            other = shapes.body({"data": shapes.respell(self._data), "type": self._type})
-            self._keep(call, request_id, self._client.call(Call("put", "PUT", call.path, other)), respelled=True)
+            other = Call("put", "PUT", call.path, shapes.body({"data": shapes.respell(self._data), "type": self._type}))
+            self._keep(other, request_id, self._client.call(other), respelled=True)
         return request_id
 
     def _upload(self, request_id, document, document_id):
