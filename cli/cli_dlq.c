@@ -70,18 +70,20 @@ bool cli_dlq_list(struct cli *cli, struct err *err)
         .reason_code = settings->reason_code,
         .is_open_only = !settings->all,
         .before = settings->before,
-        .limit = (int32_t)settings->limit,
+        .limit = (int32_t)settings->limit + 1, /* One more tells whether there is more. */
     };
     struct db_dlq_letter *letters = NULL;
     size_t count = 0;
     if (!db_dlq_list(cli->db, &filter, &letters, &count, err)) {
         return false;
     }
+    bool has_more = count > (size_t)settings->limit;
+    count -= has_more ? 1 : 0;
     cli_doc_section(&cli->doc, "dead_letters", NULL, "No dead letter.", LIST_COLUMNS, COUNT(LIST_COLUMNS));
     for (size_t i = 0; i < count; i++) {
         add_letter(cli, &letters[i]);
     }
-    if (count == (size_t)settings->limit) {
+    if (has_more) {
         cli_doc_note(&cli->doc, "More: --before %" PRId64, letters[count - 1].dead_letter_id);
     }
     free(letters);

@@ -52,18 +52,20 @@ static bool list_events(struct cli *cli, struct err *err)
         .key = settings->key,
         .type = settings->type,
         .before = settings->before,
-        .limit = (int32_t)settings->limit,
+        .limit = (int32_t)settings->limit + 1, /* One more tells whether there is more. */
     };
     struct db_status_event *events = NULL;
     size_t count = 0;
     if (!db_status_event_list(cli->db, &filter, &events, &count, err)) {
         return false;
     }
+    bool has_more = count > (size_t)settings->limit;
+    count -= has_more ? 1 : 0;
     cli_doc_section(&cli->doc, "events", NULL, "No event.", LIST_COLUMNS, COUNT(LIST_COLUMNS));
     for (size_t i = 0; i < count; i++) {
         add_event(cli, &events[i]);
     }
-    if (count == (size_t)settings->limit) {
+    if (has_more) {
         cli_doc_note(&cli->doc, "More: --before %" PRId64, events[count - 1].outbox_id);
     }
     free(events);
@@ -97,7 +99,7 @@ static const struct cli_column DELIVERY_COLUMNS[] = {
     {"status", "STATUS", CLI_TEXT, 0},     {"at", "AT", CLI_TIME, 0},
     {"topic", NULL, CLI_TEXT, 0},          {"partition", NULL, CLI_ID, 0},
     {"offset", NULL, CLI_ID, 0},           {"reason_code", NULL, CLI_TEXT, 0},
-    {"reason", "REASON", CLI_TEXT, 200},
+    {"reason", "REASON", CLI_TEXT, 200},   {"source", NULL, CLI_TEXT, 0},
 };
 
 static void add_outbox(struct cli *cli, const struct db_status_event *events, size_t count)
@@ -154,6 +156,7 @@ static bool add_deliveries(struct cli *cli, const char *event_id, const struct d
         cli_doc_number_if(&cli->doc, delivery->offset >= 0, delivery->offset);
         cli_doc_text_or_null(&cli->doc, delivery->reason_code);
         cli_doc_text_or_null(&cli->doc, delivery->reason);
+        cli_doc_text_or_null(&cli->doc, delivery->source);
     }
     free(deliveries);
     return true;
@@ -178,12 +181,11 @@ static bool show_event(struct cli *cli, struct err *err)
 {
     const char *text = cli->arguments[0];
     struct uuid event_id;
-    if (!uuid_from_text(text, strlen(text), &event_id)) {
-        return err_set(err, ERR_PERMANENT, "usage", "\"%s\" is no event id: 36 characters, lower case", text);
-    }
     struct db_status_event *events = NULL;
     size_t event_count = 0;
-    if (!db_status_event_find(cli->db, event_id.bytes, &events, &event_count, err)) {
+    bool may_be_ours =
+        uuid_from_text(text, strlen(text), &event_id); /* Else only an inbox or a dead letter knows it. */
+    if (may_be_ours && !db_status_event_find(cli->db, event_id.bytes, &events, &event_count, err)) {
         return false;
     }
     size_t delivery_count = 0;
@@ -194,8 +196,8 @@ static bool show_event(struct cli *cli, struct err *err)
     }
     free(events);
     if (ok && event_count == 0 && delivery_count == 0) {
-        return err_set(err, ERR_PERMANENT, "event_unknown", "no event %s in the outbox or an inbox of this database",
-                       text);
+        return err_set(err, ERR_PERMANENT, "event_unknown",
+                       "no event %s in the outbox, an inbox or the dead letters of this database", text);
     }
     return ok;
 }

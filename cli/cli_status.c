@@ -28,6 +28,7 @@ static const struct cli_column OUTBOX_COLUMNS[] = {
     {"dead_letters", "dead letters", CLI_COUNT, 0},
     {"relays", "relays alive", CLI_COUNT, 0},
     {"last_outbox_id", "last outbox id", CLI_ID, 0},
+    {"is_producer_missing", NULL, CLI_BOOL, 0},
 };
 
 static bool add_outbox(struct cli *cli, struct err *err)
@@ -46,6 +47,10 @@ static bool add_outbox(struct cli *cli, struct err *err)
     cli_doc_number(&cli->doc, flow.dead_letter_count);
     cli_doc_number(&cli->doc, flow.relay_count);
     cli_doc_number(&cli->doc, flow.last_outbox_id);
+    cli_doc_bool(&cli->doc, flow.is_producer_missing);
+    if (flow.is_producer_missing) { /* Behind a pooler its name may not be seen: no reason for another exit code. */
+        cli_doc_note(&cli->doc, "No onceward-producer has a session in this database.");
+    }
     if (flow.is_backlog_cut) {
         cli_doc_note(&cli->doc, "The backlog may be greater: only its first %d rows were looked at.",
                      DB_STATUS_COUNT_MAX);

@@ -17,9 +17,11 @@ static const struct db_statement READ_FLOW = {
            "        coalesce((SELECT is_cut FROM backlog LIMIT 1), false),"
            "        (extract(epoch FROM clock_timestamp() - (SELECT min(time) FROM backlog)) * 1000000)::int8,"
            "        f.deferred_count, f.parked_count, f.dead_letter_count, f.relays_alive,"
-           "        coalesce(pg_catalog.pg_sequence_last_value('onceward.outbox_id_seq'), 0)"
+           "        coalesce(pg_catalog.pg_sequence_last_value('onceward.outbox_id_seq'), 0),"
+           "        EXISTS (SELECT FROM onceward.requests) AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a"
+           "           WHERE a.datname = current_database() AND a.application_name LIKE 'onceward-producer%')"
            "   FROM onceward.flow f",
-    .columns = {DB_INT8, DB_INT8, DB_BOOL, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8},
+    .columns = {DB_INT8, DB_INT8, DB_BOOL, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_INT8, DB_BOOL},
 };
 
 bool db_status_flow(struct db *db, struct db_status_flow *ret_flow, struct err *err)
@@ -40,6 +42,7 @@ bool db_status_flow(struct db *db, struct db_status_flow *ret_flow, struct err *
         .dead_letter_count = db_get_int8(result, 0, 6),
         .relay_count = db_get_int8(result, 0, 7),
         .last_outbox_id = db_get_int8(result, 0, 8),
+        .is_producer_missing = db_get_bool(result, 0, 9),
     };
     return true;
 }

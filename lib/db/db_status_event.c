@@ -39,8 +39,8 @@ static void copy_uuid(char ret_text[UUID_TEXT_SIZE], const unsigned char *bytes)
 
 static const struct db_statement LIST_ANY = {.sql = LIST_SQL(""), .columns = {EVENT_TYPES}};
 
-/* What failed is deferred; what is pending or claimed is deferred or not below the bound. So the outbox's past is
- * not read for it. */
+/* What failed is deferred; what is pending is deferred or not below the bound. So the outbox's past is not read for
+ * it. */
 static const struct db_statement LIST_FAILED = {
     .sql = LIST_SQL("AND outbox_id IN (SELECT id FROM onceward.deferred WHERE state IN ('parked', 'discarded'))"),
     .columns = {EVENT_TYPES},
@@ -48,6 +48,21 @@ static const struct db_statement LIST_FAILED = {
 static const struct db_statement LIST_OPEN = {
     .sql = LIST_SQL("AND (xid >= (SELECT xid_min FROM onceward.unsettled_bound) OR outbox_id IN"
                     " (SELECT id FROM onceward.deferred WHERE state NOT IN ('published', 'discarded')))"),
+    .columns = {EVENT_TYPES},
+};
+
+/* The two below by the views' own words: what is claimed lies between the places of the lanes and what they have handed
+ * over, what is completed was handed over, but for what was deferred. So the backlog is not read for it. */
+static const struct db_statement LIST_CLAIMED = {
+    .sql = LIST_SQL("AND outbox_id > (SELECT least(min(position), (SELECT min(id) - 1 FROM onceward.deferred"
+                    "                  WHERE state = 'in_doubt')) FROM onceward.lane_state)"
+                    " AND outbox_id <= (SELECT greatest(max(claimed_to), (SELECT max(id) FROM onceward.deferred"
+                    "                  WHERE state = 'in_doubt')) FROM onceward.lane_state)"),
+    .columns = {EVENT_TYPES},
+};
+static const struct db_statement LIST_COMPLETED = {
+    .sql = LIST_SQL("AND outbox_id <= (SELECT greatest(max(claimed_to), max(from_floor), (SELECT max(id)"
+                    "                  FROM onceward.deferred WHERE state = 'published')) FROM onceward.lane_state)"),
     .columns = {EVENT_TYPES},
 };
 
@@ -97,11 +112,17 @@ static bool read_events(const PGresult *result, struct db_status_event **ret_eve
 
 static const struct db_statement *list_statement(const char *status)
 {
-    if (text_is_equal(status, "failed")) {
-        return &LIST_FAILED;
+    static const struct {
+        const char *status;
+        const struct db_statement *statement;
+    } rows[] = {
+        {"failed", &LIST_FAILED}, {"pending", &LIST_OPEN}, {"claimed", &LIST_CLAIMED}, {"completed", &LIST_COMPLETED}};
+    for (size_t i = 0; status != NULL && i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(rows[i].status, status) == 0) {
+            return rows[i].statement;
+        }
     }
-    bool is_open = text_is_equal(status, "pending") || text_is_equal(status, "claimed");
-    return is_open ? &LIST_OPEN : &LIST_ANY;
+    return &LIST_ANY;
 }
 
 bool db_status_event_list(struct db *db, const struct db_status_filter *filter, struct db_status_event **ret_events,
@@ -178,35 +199,36 @@ bool db_status_event_submission(struct db *db, const struct db_status_event *eve
 
 /* The inbox says what became of the event; a dead letter says where it lies and why. One that never got an inbox row
  * (it could not be decoded, or its id does not fit) is only a dead letter. A consumer of the event's partition that has
- * neither is on its way there, or has passed by. The id is compared as a uuid where the inbox is one, so that its key
- * serves. */
+ * neither is on its way there, or has passed by. The id is compared as a uuid where the inbox is one, and with each
+ * source that a consumer knows where it is a text, so that the keys serve. */
 static const struct db_statement LIST_DELIVERIES = {
     .sql =
         "WITH inbox AS ("
-        "   SELECT s.consumer, s.scope, i.status::text, i.applied_at AS at"
-        "     FROM onceward.inbox_scopes s JOIN onceward.inbox i ON i.scope_id = s.scope_id AND i.event_id = $1::uuid"
+        "   SELECT s.consumer, s.scope, i.status::text, i.applied_at AS at, NULL::text AS source"
+        "     FROM onceward.inbox_scopes s JOIN onceward.inbox i ON i.scope_id = s.scope_id AND i.event_id = $5"
         "   UNION ALL"
-        "   SELECT s.consumer, s.scope, f.status::text, f.applied_at"
-        "     FROM onceward.inbox_foreign f JOIN onceward.inbox_scopes s USING (scope_id)"
-        "    WHERE f.id = $1::uuid::text AND f.source = (SELECT source FROM onceward.deployment)),"
-        " dead AS (SELECT * FROM onceward.dead_letters WHERE event_id = $1::uuid::text),"
+        "   SELECT s.consumer, s.scope, f.status::text, f.applied_at, f.source"
+        "     FROM onceward.inbox_scopes s JOIN onceward.sources o ON o.consumer = s.consumer AND o.kind = 'foreign'"
+        "     JOIN onceward.inbox_foreign f ON f.scope_id = s.scope_id AND f.source = o.source AND f.id = $1),"
+        " dead AS (SELECT * FROM onceward.dead_letters WHERE event_id = $1),"
         " known AS ("
         "   SELECT coalesce(i.consumer, d.consumer) AS consumer, coalesce(i.scope, d.scope) AS scope,"
         "          coalesce(i.status, 'dead_letter') AS status, coalesce(i.at, d.created_at) AS at, d.topic,"
-        "          d.partition, d.record_offset, d.reason_code, d.reason"
+        "          d.partition, d.record_offset, d.reason_code, d.reason, coalesce(i.source, d.source) AS source"
         "     FROM inbox i FULL JOIN dead d ON d.consumer = i.consumer AND d.scope = i.scope)"
         " SELECT * FROM known"
         "  UNION ALL"
         " SELECT c.consumer, c.scope,"
         "        CASE WHEN c.stop_code IS NOT NULL THEN 'stopped' WHEN c.next_offset > $4 THEN 'passed' ELSE 'waiting' "
         "END,"
-        "        coalesce(c.stopped_at, c.moved_at), c.topic, c.partition, c.next_offset, c.stop_code, c.stop_reason"
+        "        coalesce(c.stopped_at, c.moved_at), c.topic, c.partition, c.next_offset, c.stop_code, c.stop_reason, "
+        "NULL"
         "   FROM onceward.consumer_state c"
         "  WHERE c.topic = $2 AND c.partition = $3 AND $4 >= 0"
         "    AND c.consumer NOT IN (SELECT consumer FROM onceward.retired_consumers)"
         "    AND NOT EXISTS (SELECT FROM known k WHERE k.consumer = c.consumer AND k.scope = c.scope)"
         "  ORDER BY 1, 2, 4 LIMIT 1000",
-    .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_TIMESTAMPTZ, DB_TEXT, DB_INT4, DB_INT8, DB_TEXT, DB_TEXT},
+    .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_TIMESTAMPTZ, DB_TEXT, DB_INT4, DB_INT8, DB_TEXT, DB_TEXT, DB_TEXT},
 };
 
 static void read_delivery(const PGresult *result, int row, struct db_status_delivery *delivery)
@@ -220,6 +242,7 @@ static void read_delivery(const PGresult *result, int row, struct db_status_deli
     delivery->offset = db_is_null(result, row, 6) ? -1 : db_get_int8(result, row, 6);
     db_copy_text(result, row, 7, delivery->reason_code, sizeof delivery->reason_code);
     db_copy_text(result, row, 8, delivery->reason, sizeof delivery->reason);
+    db_copy_text(result, row, 9, delivery->source, sizeof delivery->source);
 }
 
 bool db_status_event_deliveries(struct db *db, const char *event_id, const struct db_status_event *event,
@@ -227,14 +250,18 @@ bool db_status_event_deliveries(struct db *db, const char *event_id, const struc
 {
     struct uuid uuid;
     bool is_uuid = uuid_from_text(event_id, strlen(event_id), &uuid);
-    assert(is_uuid);
     DB_PARAMS(params);
-    db_params_uuid(&params, uuid.bytes);
+    db_params_text(&params, event_id);
     db_params_text(&params, event == NULL ? "" : event->topic);
     db_params_int4(&params, event == NULL ? -1 : event->partition);
     db_params_int8(&params, event == NULL || !event->has_place ? -1 : event->offset);
+    if (is_uuid) {
+        db_params_uuid(&params, uuid.bytes);
+    } else {
+        db_params_null(&params, DB_UUID);
+    }
     DB_RESULT(result);
-    if (!is_uuid || !db_exec(db, &LIST_DELIVERIES, &params, &result, err)) {
+    if (!db_exec(db, &LIST_DELIVERIES, &params, &result, err)) {
         return false;
     }
     struct db_status_delivery *deliveries = db_rows_new(db_result_rows(result), sizeof *deliveries, err);

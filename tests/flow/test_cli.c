@@ -64,7 +64,7 @@ static const struct call_case call_cases[] = {
     {"too many arguments", NOWHERE, ARGUMENTS("status", "now"), 2, NULL, "usage: onceward status\n"},
     {"another command's flag", NOWHERE, ARGUMENTS("status", "--partitions", "3"), 2, NULL, "partitions"},
     {"a status that is none", MIGRATED, ARGUMENTS("events", "--status", "lost"), 2, NULL, "pending, claimed"},
-    {"an event id that is none", MIGRATED, ARGUMENTS("events", "123"), 2, NULL, "no event id"},
+    {"an event id of nobody", MIGRATED, ARGUMENTS("events", "123"), 1, NULL, "no event 123"},
     {"an event that is nowhere", MIGRATED, ARGUMENTS("events", "01a22b2d-8acd-7f8c-ab30-5fd2271711f5"), 1, NULL,
      "no event"},
     {"database away", NOWHERE, ARGUMENTS("status"), 5, NULL, "database"},

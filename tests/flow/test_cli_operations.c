@@ -263,11 +263,41 @@ static void test_cli_removes_what_is_not_in_use(void **state)
     assert_int_equal(number("SELECT count(*) FROM onceward.audit WHERE action IN ('topic remove', 'route remove')"), 2);
 }
 
+/* Others give ids of their own form. */
+static void test_cli_events_finds_the_id_of_somebody_else(void **state)
+{
+    (void)state;
+    add_consumer("shop");
+    postgres_fixture_exec(postgres, "TRUNCATE onceward.sources; INSERT INTO onceward.sources VALUES"
+                                    " ('shop', '/theirs', 'foreign'); INSERT INTO onceward.inbox_foreign (scope_id,"
+                                    " payload_hash, source, id) SELECT scope_id, 1, '/theirs', 'order 7'"
+                                    " FROM onceward.inbox_scopes");
+    struct cli_call call = expect(0, ARGUMENTS("events", "order 7", "--json"));
+    cli_call_assert_member(&call, "deliveries.0.status", "completed");
+    cli_call_assert_member(&call, "deliveries.0.source", "/theirs");
+    cli_call_done(&call);
+    expect_part(1, "no event order 8", ARGUMENTS("events", "order 8"));
+}
+
+/* A page that is full is no promise of another. */
+static void test_cli_events_says_more_only_if_there_is_more(void **state)
+{
+    (void)state;
+    postgres_fixture_exec(postgres, "INSERT INTO onceward.topics (topic) VALUES ('orders');"
+                                    "SELECT onceward.publish('orders', 'k', 't', '{}') FROM generate_series(1, 3)");
+    expect_part(0, "More: --before", ARGUMENTS("events", "--status", "pending", "--limit", "2"));
+    struct cli_call call = expect(0, ARGUMENTS("events", "--status", "pending", "--limit", "3"));
+    assert_null(strstr(call.out, "More"));
+    cli_call_done(&call);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cli_status_says_why_a_partition_was_stopped, setup, NULL),
         cmocka_unit_test_setup_teardown(test_cli_events_says_that_the_partition_was_stopped, setup, NULL),
+        cmocka_unit_test_setup_teardown(test_cli_events_finds_the_id_of_somebody_else, setup, NULL),
+        cmocka_unit_test_setup_teardown(test_cli_events_says_more_only_if_there_is_more, setup, NULL),
         cmocka_unit_test_setup_teardown(test_cli_retires_a_consumer_that_is_gone, setup, NULL),
         cmocka_unit_test_setup_teardown(test_cli_acknowledges_dead_letters, setup, NULL),
         cmocka_unit_test_setup_teardown(test_cli_removes_what_is_not_in_use, setup, NULL),

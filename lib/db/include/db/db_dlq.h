@@ -19,7 +19,7 @@ struct db;
 #define DB_DLQ_ID_SIZE 1025
 #define DB_DLQ_REASON_SIZE 512
 #define DB_DLQ_DIGEST_SIZE 17
-#define DB_DLQ_ROW_COUNT_MAX 1000
+#define DB_DLQ_ROW_COUNT_MAX 1001          /* A page of a thousand, and whether there is more. */
 #define DB_DLQ_ACKNOWLEDGE_COUNT_MAX 10000 /* At one call. */
 
 struct db_dlq_letter {

@@ -21,7 +21,7 @@ struct db;
 
 /* Counting stops here: a backlog may be of millions, and the question is asked in the middle of an outage. */
 #define DB_STATUS_COUNT_MAX 100000
-#define DB_STATUS_ROW_COUNT_MAX 1000
+#define DB_STATUS_ROW_COUNT_MAX 1001 /* A page of a thousand, and whether there is more. */
 
 #define DB_STATUS_OVERDUE_MS 30000
 
@@ -36,6 +36,7 @@ struct db_status_flow {
     int64_t dead_letter_count; /* That wait for a person. */
     int64_t relay_count;       /* With a live lease. */
     int64_t last_outbox_id;
+    bool is_producer_missing; /* There are requests, and no session of a process that takes them. */
 };
 
 struct db_status_lane {
@@ -152,9 +153,11 @@ struct db_status_delivery {
     int64_t offset;
     char reason_code[64];
     char reason[DB_STATUS_REASON_SIZE];
+    char source[DB_STATUS_NAME_SIZE]; /* Whose id it is, where the inbox or a dead letter says so; else "". */
 };
 
-/* event is where it is on its topic, NULL when that is not known. */
+/* event_id is any text: others than we give ids of their own form. event is where it is on its topic, NULL when that is
+ * not known. */
 bool db_status_event_deliveries(struct db *db, const char *event_id, const struct db_status_event *event,
                                 struct db_status_delivery **ret_deliveries, size_t *ret_count,
                                 struct err *err) MUST_CHECK;
