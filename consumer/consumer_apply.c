@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Applying. Order inside the transaction: cursors first (fencing, and it fails
- * fast), then claims in order of id, then the effect of the fresh, then dead
- * letters. After its commit a crash repeats nothing; before it, everything.
+ * fast), then claims in order of id, then dead letters, then the effect of the
+ * fresh, with which the commit goes out. After its commit a crash repeats nothing; before it, everything.
  */
 #include "consumer_apply.h"
 
@@ -70,14 +70,12 @@ struct job {
     struct consumer_cursors *cursors;
 };
 
-/* Begins by moving the cursors; deliveries of a partition that did not move leave the batch. */
-static bool move_cursors(const struct job *job, size_t begin, size_t end, size_t *ret_count, struct db_tx **ret_tx,
-                         struct err *err)
+/* Where each cursor of items[begin, end) goes. Returns how many there are. */
+static size_t plan_moves(const struct job *job, size_t begin, size_t end)
 {
     struct consumer_apply *apply = job->apply;
-    struct consumer_batch *batch = job->batch;
     const struct consumer_cursors *cursors = job->cursors;
-    size_t count = consumer_batch_moves(batch, begin, end, cursors->count, apply->moves, apply->move_cursors);
+    size_t count = consumer_batch_moves(job->batch, begin, end, cursors->count, apply->moves, apply->move_cursors);
     for (size_t i = 0; i < count; i++) {
         const struct consumer_cursor *cursor = &cursors->items[apply->move_cursors[i]];
         struct db_progress_move *move = &apply->moves[i];
@@ -86,6 +84,22 @@ static bool move_cursors(const struct job *job, size_t begin, size_t end, size_t
         move->attempt = cursor->attempt;
         rand_bytes(move->next_attempt.bytes, sizeof move->next_attempt.bytes);
     }
+    return count;
+}
+
+/* What the crash matrix must find out if it is switched on: the cursor is committed before the effect. */
+static bool commit_cursor_first(struct db *db, struct db_tx **txp, struct err *err)
+{
+    return !FAILPOINT_FAILS("consumer.offset_first") ||
+           (db_tx_commit(txp, err) == DB_TX_COMMITTED && db_tx_begin(db, txp, err));
+}
+
+/* Begins by moving the cursors; deliveries of a partition that did not move leave the batch. Then the claims. */
+static bool move_then_claim(const struct job *job, size_t begin, size_t end, size_t count, struct db_tx **ret_tx,
+                            struct err *err)
+{
+    struct consumer_apply *apply = job->apply;
+    struct consumer_batch *batch = job->batch;
     if (!db_progress_move(job->db, apply->self, apply->moves, count, apply->has_moved, ret_tx, err)) {
         return false;
     }
@@ -96,12 +110,34 @@ static bool move_cursors(const struct job *job, size_t begin, size_t end, size_t
             }
         }
     }
-    *ret_count = count;
-    return true;
+    if (!commit_cursor_first(job->db, ret_tx, err)) {
+        return false;
+    }
+    FAILPOINT("consumer.after_cursor_before_inbox");
+    return consumer_claim_run(&apply->claim, *ret_tx, batch, begin, end, err);
 }
 
-static bool run_sink(struct consumer_apply *apply, struct db_tx *tx, const struct consumer_batch *batch, size_t begin,
-                     size_t end, struct err *err)
+/* Cursors and claims in one journey, as long as nobody has moved one of the cursors and what comes is new; else one
+ * after the other. */
+static bool move_and_claim(const struct job *job, size_t begin, size_t end, size_t count, struct db_tx **ret_tx,
+                           struct err *err)
+{
+    struct consumer_apply *apply = job->apply;
+    const struct db_progress_moves moves = {apply->moves, count, apply->has_moved};
+    struct db_inbox_claim claim = {.count = 0};
+    bool is_stepwise = FAILPOINT_IS_ARMED("consumer.offset_first") ||
+                       FAILPOINT_IS_ARMED("consumer.after_cursor_before_inbox") ||
+                       !consumer_claim_prepare(&apply->claim, job->batch, begin, end, &claim);
+    if (!is_stepwise && !db_progress_move_and_claim(job->db, apply->self, &moves, &claim, ret_tx, err)) {
+        return false;
+    }
+    return *ret_tx == NULL ? move_then_claim(job, begin, end, count, ret_tx, err)
+                           : consumer_claim_finish(&apply->claim, *ret_tx, job->batch, begin, end, &claim, err);
+}
+
+/* The effect of what is fresh, and the commit. */
+static enum db_tx_outcome commit_effect(struct consumer_apply *apply, struct db_tx **txp,
+                                        const struct consumer_batch *batch, size_t begin, size_t end, struct err *err)
 {
     size_t count = 0;
     for (size_t i = begin; i < end; i++) {
@@ -112,7 +148,16 @@ static bool run_sink(struct consumer_apply *apply, struct db_tx *tx, const struc
                 .event = &delivery->event, .partition = record->partition, .offset = record->offset};
         }
     }
-    return count == 0 || apply->sink->ops->apply(apply->sink, tx, apply->events, count, err);
+    const struct sink_ops *ops = apply->sink->ops;
+    if (count > 0 && !FAILPOINT_IS_ARMED("consumer.after_sink_before_commit")) {
+        return ops->commit(apply->sink, txp, apply->events, count, err);
+    }
+    if (count > 0 && !ops->apply(apply->sink, *txp, apply->events, count, err)) {
+        db_tx_rollback(txp);
+        return DB_TX_FAILED;
+    }
+    FAILPOINT("consumer.after_sink_before_commit");
+    return db_tx_commit(txp, err);
 }
 
 static bool put_dead_letter(struct consumer_apply *apply, struct db_tx *tx, const struct consumer_delivery *delivery,
@@ -222,13 +267,6 @@ static void tell_dead_letters(const struct consumer_batch *batch, size_t begin, 
     }
 }
 
-/* What the crash matrix must find out if it is switched on: the cursor is committed before the effect. */
-static bool commit_cursor_first(struct db *db, struct db_tx **txp, struct err *err)
-{
-    return !FAILPOINT_FAILS("consumer.offset_first") ||
-           (db_tx_commit(txp, err) == DB_TX_COMMITTED && db_tx_begin(db, txp, err));
-}
-
 enum range_outcome { RANGE_KEPT, RANGE_REFUSED, RANGE_BREAKER };
 
 /* One transaction over items[begin, end). REFUSED: the sink refuses something in it. */
@@ -238,21 +276,12 @@ static bool apply_range(const struct job *job, size_t begin, size_t end, enum ra
     struct consumer_apply *apply = job->apply;
     struct consumer_batch *batch = job->batch;
     DB_TX_AUTO struct db_tx *tx = NULL;
-    size_t move_count = 0;
     consumer_batch_reopen(batch, begin, end);
-    if (!move_cursors(job, begin, end, &move_count, &tx, err) || !commit_cursor_first(job->db, &tx, err)) {
-        return false;
-    }
-    FAILPOINT("consumer.after_cursor_before_inbox");
-    if (!consumer_claim_run(&apply->claim, tx, batch, begin, end, err)) {
+    size_t move_count = plan_moves(job, begin, end);
+    if (!move_and_claim(job, begin, end, move_count, &tx, err)) {
         return false;
     }
     FAILPOINT("consumer.after_inbox_before_sink");
-    if (!run_sink(apply, tx, batch, begin, end, err)) {
-        *ret_outcome = RANGE_REFUSED;
-        return err->kind == ERR_PERMANENT;
-    }
-    FAILPOINT("consumer.after_sink_before_commit");
     struct consumer_breaker breaker = breaker_after(apply, batch, begin, end);
     if (breaker.is_open) {
         *ret_outcome = RANGE_BREAKER;
@@ -261,8 +290,10 @@ static bool apply_range(const struct job *job, size_t begin, size_t end, enum ra
     if (!put_dead_letters(apply, tx, batch, begin, end, err)) {
         return false;
     }
-    if (db_tx_commit(&tx, err) != DB_TX_COMMITTED) {
-        return false;
+    enum db_tx_outcome outcome = commit_effect(apply, &tx, batch, begin, end, err);
+    if (outcome != DB_TX_COMMITTED) {
+        *ret_outcome = RANGE_REFUSED;
+        return outcome == DB_TX_FAILED && err->kind == ERR_PERMANENT;
     }
     FAILPOINT("consumer.after_commit");
     apply->breaker = breaker;

@@ -146,16 +146,9 @@ static bool look_up(struct consumer_claim *claim, struct db_tx *tx, struct consu
     return true;
 }
 
-/* Inserts the items; those that were not inserted stay, at the front. */
-static bool insert(struct consumer_claim *claim, struct db_tx *tx, struct consumer_batch *batch,
-                   enum db_inbox_source kind, size_t *item_count, struct err *err)
+/* Judges what was inserted; what was not stays, at the front. */
+static void judge_inserted(struct consumer_claim *claim, struct consumer_batch *batch, size_t *item_count)
 {
-    if (*item_count == 0) {
-        return true;
-    }
-    if (!db_inbox_claim(tx, claim->scope_id, kind, claim->items, *item_count, claim->is_fresh, err)) {
-        return false;
-    }
     size_t rest_count = 0;
     for (size_t i = 0; i < *item_count; i++) {
         struct consumer_delivery *delivery = &batch->items[claim->owners[i]];
@@ -168,6 +161,32 @@ static bool insert(struct consumer_claim *claim, struct db_tx *tx, struct consum
         }
     }
     *item_count = rest_count;
+}
+
+static bool insert(struct consumer_claim *claim, struct db_tx *tx, struct consumer_batch *batch,
+                   enum db_inbox_source kind, size_t *item_count, struct err *err)
+{
+    if (*item_count == 0) {
+        return true;
+    }
+    if (!db_inbox_claim(tx, claim->scope_id, kind, claim->items, *item_count, claim->is_fresh, err)) {
+        return false;
+    }
+    judge_inserted(claim, batch, item_count);
+    return true;
+}
+
+/* What the inserts have left over: known, or copies. count deliveries are in the claim's order. */
+static bool judge_rest(struct consumer_claim *claim, struct db_tx *tx, struct consumer_batch *batch, size_t count,
+                       enum db_inbox_source kind, size_t item_count, struct err *err)
+{
+    if (!look_up(claim, tx, batch, kind, &item_count, err)) {
+        return false;
+    }
+    if (item_count > 0) {
+        return err_set(err, ERR_TRANSIENT, "inbox_changed", "%zu ids were neither inserted nor found", item_count);
+    }
+    judge_copies(claim, batch, count);
     return true;
 }
 
@@ -178,17 +197,9 @@ static bool claim_kind(struct consumer_claim *claim, struct db_tx *tx, struct co
     size_t item_count = collect_items(claim, batch, count);
     /* The switch makes of this what a race must find out, where the inbox has no key: look first, insert then. */
     bool reads_first = FAILPOINT_FAILS("consumer.check_then_act") || claim->reads_first;
-    if (reads_first && !look_up(claim, tx, batch, kind, &item_count, err)) {
-        return false;
-    }
-    if (!insert(claim, tx, batch, kind, &item_count, err) || !look_up(claim, tx, batch, kind, &item_count, err)) {
-        return false;
-    }
-    if (item_count > 0) {
-        return err_set(err, ERR_TRANSIENT, "inbox_changed", "%zu ids were neither inserted nor found", item_count);
-    }
-    judge_copies(claim, batch, count);
-    return true;
+    return (!reads_first || look_up(claim, tx, batch, kind, &item_count, err)) &&
+           insert(claim, tx, batch, kind, &item_count, err) &&
+           judge_rest(claim, tx, batch, count, kind, item_count, err);
 }
 
 bool consumer_claim_run(struct consumer_claim *claim, struct db_tx *tx, struct consumer_batch *batch, size_t begin,
@@ -196,5 +207,30 @@ bool consumer_claim_run(struct consumer_claim *claim, struct db_tx *tx, struct c
 {
     assert(claim->scope_id > 0 && end - begin <= claim->count_max);
     return claim_kind(claim, tx, batch, begin, end, DB_INBOX_OWN, err) &&
+           claim_kind(claim, tx, batch, begin, end, DB_INBOX_FOREIGN, err);
+}
+
+bool consumer_claim_prepare(struct consumer_claim *claim, struct consumer_batch *batch, size_t begin, size_t end,
+                            struct db_inbox_claim *ret_claim)
+{
+    assert(claim->scope_id > 0 && end - begin <= claim->count_max);
+    if (claim->reads_first || FAILPOINT_IS_ARMED("consumer.check_then_act")) {
+        return false;
+    }
+    claim->prepared_count = sort_open(claim, batch, begin, end, DB_INBOX_OWN);
+    *ret_claim = (struct db_inbox_claim){.scope_id = claim->scope_id,
+                                         .kind = DB_INBOX_OWN,
+                                         .items = claim->items,
+                                         .count = collect_items(claim, batch, claim->prepared_count),
+                                         .ret_is_fresh = claim->is_fresh};
+    return ret_claim->count > 0;
+}
+
+bool consumer_claim_finish(struct consumer_claim *claim, struct db_tx *tx, struct consumer_batch *batch, size_t begin,
+                           size_t end, const struct db_inbox_claim *made, struct err *err)
+{
+    size_t item_count = made->count;
+    judge_inserted(claim, batch, &item_count);
+    return judge_rest(claim, tx, batch, claim->prepared_count, DB_INBOX_OWN, item_count, err) &&
            claim_kind(claim, tx, batch, begin, end, DB_INBOX_FOREIGN, err);
 }

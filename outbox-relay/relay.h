@@ -44,8 +44,10 @@ struct relay_topic {
     int in_flight_per_key;
 };
 
-/* How a snapshot is taken. One way is right; tests put wrong ones in its place and must notice. */
-typedef bool relay_take_snapshot(struct db *db, struct db_outbox_snapshot *ret_snapshot, struct err *err);
+/* How a snapshot is taken, and perhaps read up to: from range on, or, for NULL, in any case. One way is right; tests
+ * put wrong ones in its place and must notice. */
+typedef bool relay_look(struct db *db, const struct db_outbox_range *range, int64_t until,
+                        struct db_outbox_look *ret_look, struct err *err);
 
 struct relay {
     struct relay_limits limits;
@@ -53,7 +55,7 @@ struct relay {
     struct db_lane_owner owner;
     struct relay_lane lanes[EVENT_LANE_COUNT];
     struct relay_pump *pump;
-    relay_take_snapshot *take_snapshot;
+    relay_look *look;
     struct relay_topic topics[RELAY_TOPIC_COUNT_MAX];
     size_t topic_count;
     int64_t next_poll_ms;
@@ -100,8 +102,9 @@ uint32_t relay_claim_held(const struct relay *relay); /* Bit n is lane n. */
 
 /* ---- relay_reader.c: what is new ---- */
 
-/* Looks for news in the lanes that are read to the end, when the time has come. */
-bool relay_reader_poll(struct relay *relay, int64_t now_ms, struct err *err) MUST_CHECK;
+/* Looks for news in the lanes that are read to the end, when the time has come. *ret_count is the number of events
+ * that came with it. */
+bool relay_reader_poll(struct relay *relay, int64_t now_ms, size_t *ret_count, struct err *err) MUST_CHECK;
 
 /* Reads a bite of every difference that has room. *ret_count is the number of events. */
 bool relay_reader_read(struct relay *relay, size_t *ret_count, struct err *err) MUST_CHECK;
@@ -133,6 +136,9 @@ bool relay_step_send(struct relay *relay, int64_t now_ms, struct err *err) MUST_
 /* One turn: collect reports (waiting up to wait_ms while some are missing), settle when due, poll and read, send.
  * *ret_is_busy: there is more to do at once. */
 bool relay_step(struct relay *relay, int wait_ms, bool *ret_is_busy, struct err *err) MUST_CHECK;
+
+/* Whether a lane has no room for more events, and would have if it settled. */
+bool relay_step_is_full(const struct relay *relay);
 
 /* Events that are read and not settled. */
 size_t relay_step_unsettled(const struct relay *relay);

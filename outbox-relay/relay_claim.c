@@ -48,7 +48,7 @@ bool relay_init(struct relay *relay, const struct relay_limits *limits, const st
     *relay = (struct relay){.limits = *limits,
                             .owner = *owner,
                             .pump = pump,
-                            .take_snapshot = db_outbox_snapshot,
+                            .look = db_outbox_look,
                             .poll_interval_ms = limits->poll_min_ms};
     relay->settle_wait_ms = limits->settle_interval_ms < SETTLE_FIRST_MS ? limits->settle_interval_ms : SETTLE_FIRST_MS;
     size_t room = EVENT_LANE_COUNT * limits->window_events;

@@ -25,7 +25,7 @@
 #define HOUSEKEEPING_MS 10000
 #define DELAY_LOG_MS 1000
 #define SILENT_LOG_MS 5000 /* Without a report though some are missing. */
-#define BUSY_WAIT_MS 1     /* For reports: a hint that comes meanwhile is seen no sooner. */
+#define BUSY_WAIT_MS 1     /* For reports, where nothing else can wake us. */
 #define NO_LEASE_WAIT_MS 20
 #define REOPEN_WAIT_MS 200
 
@@ -283,14 +283,23 @@ static int64_t next_event_ms(const struct loop *loop, int64_t now_ms)
     if (relay->delay.kind != ERR_NONE && relay->next_retry_ms < until_ms) {
         until_ms = relay->next_retry_ms;
     }
+    if (relay_step_is_full(relay) && relay->full_settle_ms < until_ms) {
+        until_ms = relay->full_settle_ms;
+    }
     return until_ms > now_ms ? until_ms : now_ms + 1;
 }
 
-/* Sleeps until something is due, a hint comes or a stop is asked for. */
-static void wait_idle(struct loop *loop, int64_t now_ms)
+/* Sleeps until something is due, a hint or a report comes, or a stop is asked for. */
+static void wait_for_work(struct loop *loop, int64_t now_ms)
 {
-    struct pollfd fds[] = {{.fd = stop_fd(), .events = POLLIN}, {.fd = loop->hint_fd, .events = POLLIN}};
-    poll(fds, 2, (int)(next_event_ms(loop, now_ms) - now_ms));
+    int reports[RELAY_PUMP_FD_COUNT];
+    relay_pump_report_fds(loop->relay.pump, reports);
+    struct pollfd fds[] = {{.fd = stop_fd(), .events = POLLIN},
+                           {.fd = loop->hint_fd, .events = POLLIN},
+                           {.fd = reports[0], .events = POLLIN},
+                           {.fd = reports[1], .events = POLLIN}};
+    bool is_blind = reports[0] < 0 && relay_pump_outstanding_count(loop->relay.pump) > 0;
+    poll(fds, sizeof fds / sizeof fds[0], is_blind ? BUSY_WAIT_MS : (int)(next_event_ms(loop, now_ms) - now_ms));
 }
 
 /* --once has done its part when there was no free lane, or its lanes are read to the end and settled. */
@@ -335,7 +344,7 @@ static bool turn(struct loop *loop, bool *ret_is_busy, struct err *err)
     if (relay_hint_take(loop->hint_fd)) {
         relay_reader_wake(&loop->relay);
     }
-    return relay_step(&loop->relay, BUSY_WAIT_MS, ret_is_busy, err);
+    return relay_step(&loop->relay, 0, ret_is_busy, err);
 }
 
 static bool run_turns(struct loop *loop, struct err *err)
@@ -349,8 +358,8 @@ static bool run_turns(struct loop *loop, struct err *err)
             loop->is_once_done = true;
             return true;
         }
-        if (!is_busy && relay_pump_outstanding_count(loop->relay.pump) == 0) {
-            wait_idle(loop, clock_monotonic_ms());
+        if (!is_busy) {
+            wait_for_work(loop, clock_monotonic_ms());
         }
     }
     return true;

@@ -282,6 +282,12 @@ size_t relay_pump_outstanding_count(const struct relay_pump *pump)
     return count + (pump->single == NULL ? 0 : pump->single->ops->outstanding_count(pump->single));
 }
 
+void relay_pump_report_fds(const struct relay_pump *pump, int ret_fds[RELAY_PUMP_FD_COUNT])
+{
+    ret_fds[0] = pump->batch == NULL ? -1 : pump->batch->ops->report_fd(pump->batch);
+    ret_fds[1] = pump->single == NULL ? -1 : pump->single->ops->report_fd(pump->single);
+}
+
 void relay_pump_purge(struct relay_pump *pump, const char *code, const char *text)
 {
     struct err why = ERR_INIT;

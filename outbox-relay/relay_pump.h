@@ -47,6 +47,11 @@ size_t relay_pump_collect(struct relay_pump *pump, int timeout_ms);
 
 size_t relay_pump_outstanding_count(const struct relay_pump *pump);
 
+/* The publishers' descriptors that are readable when there is something to collect; -1 for none. Borrowed until
+ * collect, reopen or free. */
+#define RELAY_PUMP_FD_COUNT 2
+void relay_pump_report_fds(const struct relay_pump *pump, int ret_fds[RELAY_PUMP_FD_COUNT]);
+
 /* From any thread, at the lease's deadline: what is queued is not sent any more. The pump is spent then. code and text
  * say why. */
 void relay_pump_purge(struct relay_pump *pump, const char *code, const char *text);

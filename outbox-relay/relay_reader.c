@@ -21,7 +21,7 @@ void relay_reader_wake(struct relay *relay)
     relay->poll_interval_ms = relay->limits.poll_min_ms;
 }
 
-/* ---- Polling ---- */
+/* ---- What is idle ---- */
 
 static bool is_idle(const struct relay_lane *lane)
 {
@@ -61,71 +61,6 @@ static bool are_all_idle(const struct relay *relay)
     return true;
 }
 
-static struct relay_snapshot *take(struct relay *relay, struct err *err)
-{
-    struct db_outbox_snapshot taken;
-    if (!relay->take_snapshot(relay->db, &taken, err)) {
-        return NULL;
-    }
-    struct relay_snapshot *snapshot = relay_snapshot_new(taken.text, taken.floor, taken.ceiling, err);
-    free(taken.text);
-    return snapshot;
-}
-
-/* One range for all idle lanes that begin where this one does. */
-static bool begin_range(struct relay *relay, struct relay_snapshot *from, struct relay_snapshot *to, struct err *err)
-{
-    struct relay_range *range = relay_range_new(from, to, err);
-    if (range == NULL) {
-        return false;
-    }
-    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
-        struct relay_lane *lane = &relay->lanes[i];
-        if (is_idle(lane) && relay_window_from(lane->window) == range->from) {
-            relay_window_begin(lane->window, range);
-        }
-    }
-    relay_range_unref(&range);
-    return true;
-}
-
-static bool begin_ranges(struct relay *relay, struct err *err)
-{
-    struct relay_snapshot *to = take(relay, err);
-    if (to == NULL) {
-        return false;
-    }
-    FAILPOINT("relay.after_snapshot");
-    bool is_begun = true;
-    const struct relay_lane *lane;
-    while (is_begun && (lane = first_idle(relay)) != NULL) {
-        is_begun = begin_range(relay, relay_window_from(lane->window), to, err);
-    }
-    relay_snapshot_unref(&to);
-    return is_begun;
-}
-
-bool relay_reader_poll(struct relay *relay, int64_t now_ms, struct err *err)
-{
-    const struct relay_lane *lane = first_idle(relay);
-    if (lane == NULL || now_ms < relay->next_poll_ms || relay->has_last_round) {
-        return true;
-    }
-    struct relay_snapshot *from = relay_window_from(lane->window);
-    bool has_news = true;
-    bool are_alike = begin_alike(relay, from);
-    relay->has_last_round = relay->is_once && are_alike && are_all_idle(relay);
-    if (are_alike && !db_outbox_has_news(relay->db, from->text, from->floor, &has_news, err)) {
-        return false;
-    }
-    relay->next_poll_ms = now_ms + relay->poll_interval_ms;
-    relay->poll_interval_ms *= 2;
-    if (relay->poll_interval_ms > relay->limits.poll_max_ms) {
-        relay->poll_interval_ms = relay->limits.poll_max_ms;
-    }
-    return !has_news || begin_ranges(relay, err);
-}
-
 /* ---- Reading ---- */
 
 static bool can_read(const struct relay_lane *lane)
@@ -152,6 +87,20 @@ bool relay_reader_can_read(const struct relay *relay)
         }
     }
     return false;
+}
+
+static struct db_outbox_range range_from(const struct relay *relay, const struct relay_snapshot *from, uint32_t lanes)
+{
+    return (struct db_outbox_range){.from_text = from->text,
+                                    .from_floor = from->floor,
+                                    .lanes = lanes,
+                                    .row_count_max = relay->limits.bite_events,
+                                    .bytes_max = relay->limits.bite_bytes};
+}
+
+static int64_t least(int64_t one, int64_t other)
+{
+    return one < other ? one : other;
 }
 
 /* The lanes that are where this one is. */
@@ -214,7 +163,27 @@ static int64_t bound_of(const struct relay_range *range, int64_t position, int64
     if (position < range->from->floor) {
         return range->from->floor;
     }
-    return range->to->ceiling - position > window_ids ? position + window_ids : range->to->ceiling;
+    return least(position + window_ids, range->to->ceiling);
+}
+
+/* What was read of these lanes, up to bound or where it is cut. */
+static bool take_bite(struct relay *relay, const struct db_outbox_bite *bite, uint32_t group, int64_t bound,
+                      struct err *err)
+{
+    FAILPOINT("relay.after_read");
+    int64_t reached = bite->is_cut && bite->count > 0 ? bite->events[bite->count - 1].outbox_id : bound;
+    if (!distribute(relay, bite, err)) {
+        return false;
+    }
+    read_to(relay, group, reached);
+    return true;
+}
+
+/* Where there was something there is more soon. */
+static void expect_more(struct relay *relay)
+{
+    relay_reader_wake(relay);
+    relay->next_poll_ms = clock_monotonic_ms() + relay->poll_interval_ms;
 }
 
 static bool read_group(struct relay *relay, struct relay_lane *lane, uint32_t group, size_t *ret_count, struct err *err)
@@ -228,32 +197,21 @@ static bool read_group(struct relay *relay, struct relay_lane *lane, uint32_t gr
         read_to(relay, group, bound > position ? bound : position);
         return true;
     }
-    const struct db_outbox_range what = {.from_text = range->from->text,
-                                         .from_floor = range->from->floor,
-                                         .to_text = range->to->text,
-                                         .lanes = group,
-                                         .row_count_max = relay->limits.bite_events,
-                                         .bytes_max = relay->limits.bite_bytes};
+    struct db_outbox_range what = range_from(relay, range->from, group);
+    what.to_text = range->to->text;
     struct db_outbox_bite bite;
     bool is_read = is_late ? db_outbox_read_late(relay->db, &what, position, &bite, err)
                            : db_outbox_read_window(relay->db, &what, position, bound, &bite, err);
     if (!is_read) {
         return false;
     }
-    FAILPOINT("relay.after_read");
-    size_t count = bite.count;
-    int64_t reached = bite.is_cut && count > 0 ? bite.events[count - 1].outbox_id : bound;
-    bool is_distributed = distribute(relay, &bite, err);
-    db_outbox_bite_done(&bite);
-    if (!is_distributed) {
-        return false;
-    }
+    *ret_count = bite.count;
     if (!is_late) {
-        set_window(relay, group, count == 0);
+        set_window(relay, group, bite.count == 0);
     }
-    read_to(relay, group, reached);
-    *ret_count = count;
-    return true;
+    bool is_taken = take_bite(relay, &bite, group, bound, err);
+    db_outbox_bite_done(&bite);
+    return is_taken;
 }
 
 bool relay_reader_read(struct relay *relay, size_t *ret_count, struct err *err)
@@ -273,9 +231,90 @@ bool relay_reader_read(struct relay *relay, size_t *ret_count, struct err *err)
         served |= group;
         *ret_count += count;
         if (count > 0) {
-            relay_reader_wake(relay);
-            relay->next_poll_ms = clock_monotonic_ms() + relay->poll_interval_ms;
+            expect_more(relay);
         }
     }
     return true;
+}
+
+/* ---- Polling ---- */
+
+/* One range for all idle lanes that begin where this one does. */
+static bool begin_range(struct relay *relay, struct relay_snapshot *from, struct relay_snapshot *to, struct err *err)
+{
+    struct relay_range *range = relay_range_new(from, to, err);
+    if (range == NULL) {
+        return false;
+    }
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        struct relay_lane *lane = &relay->lanes[i];
+        if (is_idle(lane) && relay_window_from(lane->window) == range->from) {
+            relay_window_begin(lane->window, range);
+        }
+    }
+    relay_range_unref(&range);
+    return true;
+}
+
+static bool begin_ranges(struct relay *relay, const struct db_outbox_snapshot *taken, struct err *err)
+{
+    struct relay_snapshot *to = relay_snapshot_new(taken->text, taken->floor, taken->ceiling, err);
+    if (to == NULL) {
+        return false;
+    }
+    FAILPOINT("relay.after_snapshot");
+    bool is_begun = true;
+    const struct relay_lane *lane;
+    while (is_begun && (lane = first_idle(relay)) != NULL) {
+        is_begun = begin_range(relay, relay_window_from(lane->window), to, err);
+    }
+    relay_snapshot_unref(&to);
+    return is_begun;
+}
+
+static uint32_t all_idle(const struct relay *relay)
+{
+    uint32_t lanes = 0;
+    for (int i = 0; i < EVENT_LANE_COUNT; i++) {
+        lanes |= is_idle(&relay->lanes[i]) ? 1U << i : 0;
+    }
+    return lanes;
+}
+
+/* Begins the difference up to what the look found, and takes in its first bite. */
+static bool take_in(struct relay *relay, const struct db_outbox_look *look, uint32_t lanes, int64_t until,
+                    size_t *ret_count, struct err *err)
+{
+    if (!begin_ranges(relay, &look->snapshot, err)) {
+        return false;
+    }
+    *ret_count = look->bite.count;
+    return !look->is_read || take_bite(relay, &look->bite, lanes, least(until, look->snapshot.ceiling), err);
+}
+
+bool relay_reader_poll(struct relay *relay, int64_t now_ms, size_t *ret_count, struct err *err)
+{
+    const struct relay_lane *lane = first_idle(relay);
+    *ret_count = 0;
+    if (lane == NULL || now_ms < relay->next_poll_ms || relay->has_last_round) {
+        return true;
+    }
+    struct relay_snapshot *from = relay_window_from(lane->window);
+    uint32_t lanes = all_idle(relay);
+    bool are_alike = begin_alike(relay, from);
+    relay->has_last_round = relay->is_once && are_alike && are_all_idle(relay);
+    struct db_outbox_range range = range_from(relay, from, lanes);
+    int64_t until = from->floor + lane->window_ids;
+    struct db_outbox_look look;
+    if (!relay->look(relay->db, are_alike ? &range : NULL, until, &look, err)) {
+        return false;
+    }
+    relay->next_poll_ms = now_ms + relay->poll_interval_ms;
+    relay->poll_interval_ms = least(2 * relay->poll_interval_ms, relay->limits.poll_max_ms);
+    bool is_good = !look.has_news || take_in(relay, &look, lanes, until, ret_count, err);
+    db_outbox_look_done(&look);
+    if (is_good && *ret_count > 0) {
+        expect_more(relay);
+    }
+    return is_good;
 }

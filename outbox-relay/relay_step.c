@@ -45,16 +45,8 @@ size_t relay_step_unsettled(const struct relay *relay)
     return count;
 }
 
-/* A lane that is full of events reads nothing until it has settled, so it does not wait for its time. One that is full
- * of bytes gains nothing by it: they are free once they are acknowledged. */
-static bool is_settle_due(const struct relay *relay, int64_t now_ms)
+bool relay_step_is_full(const struct relay *relay)
 {
-    if (now_ms >= relay->next_settle_ms) {
-        return true;
-    }
-    if (now_ms < relay->full_settle_ms) {
-        return false;
-    }
     for (int i = 0; i < EVENT_LANE_COUNT; i++) {
         struct relay_entry *first = NULL;
         const struct relay_lane *lane = &relay->lanes[i];
@@ -66,22 +58,28 @@ static bool is_settle_due(const struct relay *relay, int64_t now_ms)
     return false;
 }
 
+/* A lane that is full of events reads nothing until it has settled, so it does not wait for its time. One that is full
+ * of bytes gains nothing by it: they are free once they are acknowledged. */
+static bool is_settle_due(const struct relay *relay, int64_t now_ms)
+{
+    return now_ms >= relay->next_settle_ms || (now_ms >= relay->full_settle_ms && relay_step_is_full(relay));
+}
+
 bool relay_step(struct relay *relay, int wait_ms, bool *ret_is_busy, struct err *err)
 {
-    size_t reports = 0;
-    if (relay_pump_outstanding_count(relay->pump) > 0) {
-        reports = relay_pump_collect(relay->pump, wait_ms);
-    }
+    bool is_waiting = relay_pump_outstanding_count(relay->pump) > 0;
+    size_t reports = relay_pump_collect(relay->pump, is_waiting ? wait_ms : 0);
     int64_t now_ms = clock_monotonic_ms();
     FAILPOINT("relay.after_collect");
     if (is_settle_due(relay, now_ms) && !relay_settle(relay, RELAY_SETTLE_DUE, now_ms, err)) {
         return false;
     }
+    size_t news_count = 0;
     size_t count = 0;
-    if (!relay_reader_poll(relay, now_ms, err) || !relay_reader_read(relay, &count, err) ||
+    if (!relay_reader_poll(relay, now_ms, &news_count, err) || !relay_reader_read(relay, &count, err) ||
         !relay_step_send(relay, now_ms, err)) {
         return false;
     }
-    *ret_is_busy = reports > 0 || count > 0 || relay_reader_can_read(relay);
+    *ret_is_busy = reports > 0 || news_count + count > 0 || relay_reader_can_read(relay);
     return true;
 }

@@ -15,7 +15,6 @@
 #include "domain/event.h"
 
 struct db;
-struct db_tx;
 struct sink;
 
 struct sink_ops {
@@ -27,6 +26,10 @@ struct sink_ops {
      * fewer of them until one is found. TRANSIENT: the sink is down, no event's fault. */
     bool (*apply)(struct sink *sink, struct db_tx *tx, const struct db_sink_event *events, size_t count,
                   struct err *err);
+    /* The same and the commit of the transaction, in as few journeys as there can be; *txp is NULL afterwards. FAILED
+     * with PERMANENT: refused, as above. */
+    enum db_tx_outcome (*commit)(struct sink *sink, struct db_tx **txp, const struct db_sink_event *events,
+                                 size_t count, struct err *err);
     void (*free)(struct sink *sink);
 };
 

@@ -57,10 +57,9 @@ static bool prepare(struct sink *sink, struct db *db, struct err *err)
     return postgres->statement != NULL;
 }
 
-static bool apply(struct sink *sink, struct db_tx *tx, const struct db_sink_event *events, size_t count,
-                  struct err *err)
+static bool check_guard(const struct sink_postgres *postgres, const struct db_sink_event *events, size_t count,
+                        struct err *err)
 {
-    struct sink_postgres *postgres = (struct sink_postgres *)sink;
     assert(postgres->statement != NULL && count > 0);
     for (size_t i = 0; postgres->is_guarded && i < count; i++) {
         if (events[i].event->outbox_id == 0) {
@@ -68,7 +67,25 @@ static bool apply(struct sink *sink, struct db_tx *tx, const struct db_sink_even
                            "the mapping compares ce_sequence, and the event carries none that is a number");
         }
     }
-    return db_sink_apply(tx, postgres->statement, events, count, err);
+    return true;
+}
+
+static bool apply(struct sink *sink, struct db_tx *tx, const struct db_sink_event *events, size_t count,
+                  struct err *err)
+{
+    struct sink_postgres *postgres = (struct sink_postgres *)sink;
+    return check_guard(postgres, events, count, err) && db_sink_apply(tx, postgres->statement, events, count, err);
+}
+
+static enum db_tx_outcome commit(struct sink *sink, struct db_tx **txp, const struct db_sink_event *events,
+                                 size_t count, struct err *err)
+{
+    struct sink_postgres *postgres = (struct sink_postgres *)sink;
+    if (!check_guard(postgres, events, count, err)) {
+        db_tx_rollback(txp);
+        return DB_TX_FAILED;
+    }
+    return db_sink_commit(txp, postgres->statement, events, count, err);
 }
 
 static void free_postgres(struct sink *sink)
@@ -78,7 +95,7 @@ static void free_postgres(struct sink *sink)
     free(postgres);
 }
 
-static const struct sink_ops ops = {.prepare = prepare, .apply = apply, .free = free_postgres};
+static const struct sink_ops ops = {.prepare = prepare, .apply = apply, .commit = commit, .free = free_postgres};
 
 struct sink *sink_postgres_new(const struct sink_postgres_options *options, struct err *err)
 {

@@ -142,6 +142,16 @@ static void die(const struct failpoint *failpoint, uint64_t passage)
     raise(SIGKILL);
 }
 
+bool failpoint_is_armed(const char *name)
+{
+    for (struct failpoint *const *at = __start_onceward_failpoints; at < __stop_onceward_failpoints; at++) {
+        if ((*at)->action != FAILPOINT_NONE && strcmp((*at)->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool failpoint_pass(struct failpoint *failpoint)
 {
     if (failpoint->action == FAILPOINT_NONE) {

@@ -2,9 +2,8 @@
  *
  * Runs statements. Everything goes through one path: a pipeline with one
  * flush and one sync, of one statement or of many, with BEGIN and COMMIT in it
- * where asked. Protects two invariants: an answer that was not read in full
- * makes the connection unusable, and a commit that was not confirmed is never
- * reported as either outcome.
+ * where asked, or with more syncs where each ends a transaction. Protects two invariants: an answer that was not read
+ * in full makes the connection unusable, and a commit that was not confirmed is never reported as either outcome.
  */
 #include <assert.h>
 #include <poll.h>
@@ -26,6 +25,8 @@ struct flush {
         const struct db_statement *statement;
         const struct db_params *params;
         bool is_prepared_here;
+        bool is_synced; /* A sync follows, and something after that. */
+        bool has_failed;
         PGresult *result;
     } sent[DB_PIPELINE_COUNT_MAX + PIPELINE_EXTRA];
     size_t count;
@@ -52,6 +53,7 @@ static void flush_add_calls(struct flush *flush, const struct db_call *calls, si
     assert(count <= DB_PIPELINE_COUNT_MAX);
     for (size_t i = 0; i < count; i++) {
         flush_add(flush, calls[i].statement, calls[i].params);
+        flush->sent[flush->count - 1].is_synced = calls[i].ends_transaction && i + 1 < count;
     }
 }
 
@@ -150,18 +152,23 @@ static bool send_statement(struct db *db, struct flush *flush, size_t index, str
     return true;
 }
 
-static bool send_all(struct db *db, struct flush *flush, struct err *err)
+static bool send_sync(struct db *db, struct err *err)
 {
-    for (size_t i = 0; i < flush->count; i++) {
-        if (!send_statement(db, flush, i, err)) {
-            return false;
-        }
-    }
     if (PQpipelineSync(db->conn) != 1) {
         db->is_given_up = true;
         return db_error_set(err, db->conn, NULL);
     }
     return true;
+}
+
+static bool send_all(struct db *db, struct flush *flush, struct err *err)
+{
+    for (size_t i = 0; i < flush->count; i++) {
+        if (!send_statement(db, flush, i, err) || (flush->sent[i].is_synced && !send_sync(db, err))) {
+            return false;
+        }
+    }
+    return send_sync(db, err);
 }
 
 /* ---- Receiving ---------------------------------------------------------------------------------------------- */
@@ -259,30 +266,43 @@ static bool receive_one(struct db *db, const struct flush *flush, const struct d
     return true;
 }
 
-static bool receive_all(struct db *db, struct flush *flush, struct err *err)
+static bool receive_sync(struct db *db, const struct flush *flush, struct err *err)
 {
-    for (size_t i = 0; i < flush->count; i++) {
-        if (flush->sent[i].is_prepared_here) {
-            DB_RESULT(prepared);
-            if (!receive_one(db, flush, NULL, &prepared, err)) {
-                return false;
-            }
-            if (PQresultStatus(prepared) == PGRES_COMMAND_OK) {
-                prepared_add(db, flush->sent[i].statement);
-            }
-        }
-        if (!receive_one(db, flush, flush->sent[i].statement, &flush->sent[i].result, err)) {
-            return false;
-        }
-    }
     DB_RESULT(sync);
     if (!next_result(db, flush->until_ms, &sync, err)) {
         return false;
     }
-    if (PQresultStatus(sync) != PGRES_PIPELINE_SYNC) {
-        return lost(db, err);
+    return PQresultStatus(sync) == PGRES_PIPELINE_SYNC || lost(db, err);
+}
+
+/* The answers to one statement. */
+static bool receive_sent(struct db *db, struct flush *flush, size_t index, struct err *err)
+{
+    bool was_good = err->kind == ERR_NONE;
+    if (flush->sent[index].is_prepared_here) {
+        DB_RESULT(prepared);
+        if (!receive_one(db, flush, NULL, &prepared, err)) {
+            return false;
+        }
+        if (PQresultStatus(prepared) == PGRES_COMMAND_OK) {
+            prepared_add(db, flush->sent[index].statement);
+        }
     }
-    return err->kind == ERR_NONE;
+    if (!receive_one(db, flush, flush->sent[index].statement, &flush->sent[index].result, err)) {
+        return false;
+    }
+    flush->sent[index].has_failed = was_good && err->kind != ERR_NONE;
+    return true;
+}
+
+static bool receive_all(struct db *db, struct flush *flush, struct err *err)
+{
+    for (size_t i = 0; i < flush->count; i++) {
+        if (!receive_sent(db, flush, i, err) || (flush->sent[i].is_synced && !receive_sync(db, flush, err))) {
+            return false;
+        }
+    }
+    return receive_sync(db, flush, err) && err->kind == ERR_NONE;
 }
 
 static bool run(struct db *db, struct flush *flush, struct err *err)
@@ -311,6 +331,14 @@ static void hand_over(struct flush *flush, size_t first, struct db_call *calls, 
     }
 }
 
+/* Says which of the calls it was that failed. */
+static void tell_failed(const struct flush *flush, size_t first, struct db_call *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        calls[i].has_failed = flush->sent[first + i].has_failed;
+    }
+}
+
 /* ---- Public ------------------------------------------------------------------------------------------------- */
 
 #define FLUSH(name) struct flush name __attribute__((cleanup(flush_done))) = {.count = 0}
@@ -336,7 +364,9 @@ static bool run_calls(struct db *db, bool with_begin, struct db_call *calls, siz
     flush_begin(db, &flush, with_begin, &texts, &params);
     size_t first = flush.count;
     flush_add_calls(&flush, calls, count);
-    if (!run(db, &flush, err)) {
+    bool is_good = run(db, &flush, err);
+    tell_failed(&flush, first, calls, count);
+    if (!is_good) {
         return false;
     }
     hand_over(&flush, first, calls, count);
@@ -462,6 +492,7 @@ enum db_tx_outcome db_exec_commit(struct db_tx **txp, struct db_call *calls, siz
     FLUSH(flush);
     flush_add_calls(&flush, calls, count);
     enum db_tx_outcome outcome = run_commit(db, &flush, err);
+    tell_failed(&flush, 0, calls, count);
     if (outcome == DB_TX_COMMITTED) {
         hand_over(&flush, 0, calls, count);
     }

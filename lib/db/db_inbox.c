@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db_private.h"
+#include "db_inbox_private.h"
 
 static const char *const status_names[] = {[DB_INBOX_COMPLETED] = "completed", [DB_INBOX_FAILED] = "failed"};
 
@@ -177,22 +177,34 @@ static const struct db_statement CLAIM_FOREIGN = {
     .columns = {DB_TEXT, DB_TEXT},
 };
 
+struct db_call db_inbox_claim_call(const struct db_inbox_claim *claim, struct db_params *params)
+{
+    assert(claim->count > 0 && are_sorted(claim->kind, claim->items, claim->count));
+    db_params_int4(params, claim->scope_id);
+    add_ids(params, claim->kind, claim->items, claim->count);
+    add_hashes_and_statuses(params, claim->items, claim->count);
+    return (struct db_call){.statement = claim->kind == DB_INBOX_OWN ? &CLAIM_OWN : &CLAIM_FOREIGN, .params = params};
+}
+
+void db_inbox_claim_read(const struct db_inbox_claim *claim, const PGresult *result)
+{
+    memset(claim->ret_is_fresh, 0, claim->count * sizeof *claim->ret_is_fresh);
+    for (int row = 0; row < db_result_rows(result); row++) {
+        claim->ret_is_fresh[find_item(claim->kind, claim->items, claim->count, result, row)] = true;
+    }
+}
+
 bool db_inbox_claim(struct db_tx *tx, int32_t scope_id, enum db_inbox_source kind, const struct db_inbox_item *items,
                     size_t count, bool *ret_is_fresh, struct err *err)
 {
-    assert(count > 0 && are_sorted(kind, items, count));
+    const struct db_inbox_claim claim = {scope_id, kind, items, count, ret_is_fresh};
     DB_PARAMS(params);
-    db_params_int4(&params, scope_id);
-    add_ids(&params, kind, items, count);
-    add_hashes_and_statuses(&params, items, count);
-    DB_RESULT(result);
-    if (!db_exec(db_tx_db(tx), kind == DB_INBOX_OWN ? &CLAIM_OWN : &CLAIM_FOREIGN, &params, &result, err)) {
+    struct db_call call = db_inbox_claim_call(&claim, &params);
+    if (!db_exec_all(db_tx_db(tx), &call, 1, err)) {
         return false;
     }
-    memset(ret_is_fresh, 0, count * sizeof *ret_is_fresh);
-    for (int row = 0; row < db_result_rows(result); row++) {
-        ret_is_fresh[find_item(kind, items, count, result, row)] = true;
-    }
+    db_inbox_claim_read(&claim, call.result);
+    db_calls_clear(&call, 1);
     return true;
 }
 

@@ -143,7 +143,10 @@ void db_params_array_close(struct db_params *params);
 struct db_call {
     const struct db_statement *statement;
     const struct db_params *params; /* NULL for none. */
-    PGresult *result;               /* Filled when the call as a whole succeeded; the caller clears it. */
+    bool ends_transaction; /* Outside a transaction: what was sent so far is kept, the next call begins anew, seeing it.
+                            */
+    PGresult *result;      /* Filled when the call as a whole succeeded; the caller clears it. */
+    bool has_failed;       /* This is the one that the server refused; what followed was not run. */
 };
 
 /* Runs one statement and waits. ret_result may be NULL when no rows are wanted; else the caller clears it.
@@ -156,7 +159,8 @@ bool db_exec_row(struct db *db, const struct db_statement *statement, const stru
                  PGresult **ret_result, struct err *err) MUST_CHECK;
 
 /* Sends all with one flush and one sync, then reads all answers. On false no result is left. Without a
- * transaction around they are one of their own, all or nothing, whose outcome on false is not known. */
+ * transaction around they are one of their own, all or nothing, whose outcome on false is not known; a call that
+ * ends_transaction divides them into several, one after another, each of its own (not behind a pooler). */
 bool db_exec_all(struct db *db, struct db_call *calls, size_t count, struct err *err) MUST_CHECK;
 
 /* BEGIN and the calls in one flush. On false nothing is open. */

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "db_private.h"
+#include "db_inbox_private.h"
 
 static const char *const kind_names[] = {
     [DB_PROGRESS_REGISTERED] = "registered",
@@ -219,25 +219,58 @@ static void add_moves(struct db_params *params, const struct db_progress_move *m
 #undef ADD_ARRAY
 }
 
+static struct db_call move_call(const struct db_progress_self *self, const struct db_progress_moves *moves,
+                                struct db_params *params)
+{
+    assert(moves->count > 0);
+    add_self(params, self);
+    add_owner(params, self);
+    add_moves(params, moves->moves, moves->count);
+    return (struct db_call){.statement = &MOVE, .params = params};
+}
+
+/* True if all of them moved. */
+static bool read_moved(const struct db_progress_moves *moves, const PGresult *result)
+{
+    memset(moves->ret_has_moved, 0, moves->count * sizeof *moves->ret_has_moved);
+    for (int row = 0; row < db_result_rows(result); row++) {
+        size_t index = (size_t)db_get_int8(result, row, 0) - 1;
+        assert(index < moves->count);
+        moves->ret_has_moved[index] = true;
+    }
+    return (size_t)db_result_rows(result) == moves->count;
+}
+
 bool db_progress_move(struct db *db, const struct db_progress_self *self, const struct db_progress_move *moves,
                       size_t count, bool *ret_has_moved, struct db_tx **ret_tx, struct err *err)
 {
-    assert(count > 0);
+    const struct db_progress_moves all = {moves, count, ret_has_moved};
     DB_PARAMS(params);
-    add_self(&params, self);
-    add_owner(&params, self);
-    add_moves(&params, moves, count);
-    struct db_call call = {.statement = &MOVE, .params = &params};
+    struct db_call call = move_call(self, &all, &params);
     if (!db_exec_begin(db, &call, 1, ret_tx, err)) {
         return false;
     }
-    memset(ret_has_moved, 0, count * sizeof *ret_has_moved);
-    for (int row = 0; row < db_result_rows(call.result); row++) {
-        size_t index = (size_t)db_get_int8(call.result, row, 0) - 1;
-        assert(index < count);
-        ret_has_moved[index] = true;
-    }
+    (void)read_moved(&all, call.result);
     db_calls_clear(&call, 1);
+    return true;
+}
+
+bool db_progress_move_and_claim(struct db *db, const struct db_progress_self *self,
+                                const struct db_progress_moves *moves, const struct db_inbox_claim *claim,
+                                struct db_tx **ret_tx, struct err *err)
+{
+    DB_PARAMS(moved);
+    DB_PARAMS(claimed);
+    struct db_call calls[] = {move_call(self, moves, &moved), db_inbox_claim_call(claim, &claimed)};
+    if (!db_exec_begin(db, calls, 2, ret_tx, err)) {
+        return false;
+    }
+    if (read_moved(moves, calls[0].result)) {
+        db_inbox_claim_read(claim, calls[1].result);
+    } else {
+        db_tx_rollback(ret_tx);
+    }
+    db_calls_clear(calls, 2);
     return true;
 }
 

@@ -218,17 +218,37 @@ void db_sink_free(struct db_sink **sinkp)
     }
 }
 
+/* What the statement's failure means. Returns false. */
+static bool judge(struct err *err)
+{
+    err->kind = is_data_code(err->code) ? ERR_PERMANENT : ERR_TRANSIENT;
+    return false;
+}
+
 bool db_sink_apply(struct db_tx *tx, struct db_sink *sink, const struct db_sink_event *events, size_t count,
                    struct err *err)
 {
     assert(sink != NULL && count > 0);
     DB_PARAMS(params);
     add_events(sink, &params, events, count);
-    if (db_exec(db_tx_db(tx), &sink->statement, &params, NULL, err)) {
-        return true;
+    return db_exec(db_tx_db(tx), &sink->statement, &params, NULL, err) || judge(err);
+}
+
+enum db_tx_outcome db_sink_commit(struct db_tx **txp, struct db_sink *sink, const struct db_sink_event *events,
+                                  size_t count, struct err *err)
+{
+    assert(sink != NULL && count > 0);
+    DB_PARAMS(params);
+    add_events(sink, &params, events, count);
+    struct db_call call = {.statement = &sink->statement, .params = &params};
+    enum db_tx_outcome outcome = db_exec_commit(txp, &call, 1, err);
+    db_calls_clear(&call, 1);
+    if (call.has_failed) {
+        (void)judge(err);
+    } else if (outcome == DB_TX_FAILED && err->kind == ERR_PERMANENT) {
+        err->kind = ERR_TRANSIENT; /* A constraint that waits for the commit does not say which event it is about. */
     }
-    err->kind = is_data_code(err->code) ? ERR_PERMANENT : ERR_TRANSIENT;
-    return false;
+    return outcome;
 }
 
 static const struct db_statement DESCRIBE = {

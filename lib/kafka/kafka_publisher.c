@@ -8,11 +8,14 @@
 #include "kafka/kafka_publisher.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "kafka/kafka_error.h"
 #include "kafka/kafka_log.h"
@@ -45,6 +48,8 @@ static const struct kafka_property default_properties[] = {
 struct kafka_publisher {
     struct publisher publisher; /* First, so that the port's pointer is ours. */
     rd_kafka_t *handle;
+    rd_kafka_queue_t *queue; /* Of what rd_kafka_poll serves: reports and errors. */
+    int report_fd;           /* Written to when something enters the queue. */
     struct kafka_topics *topics;
     bool is_fatal;
     atomic_bool is_purged; /* Also set by the thread that watches the lease. */
@@ -207,10 +212,17 @@ static void purge(struct publisher *publisher)
     rd_kafka_purge(kafka->handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
 }
 
+static void clear_fd(int fd)
+{
+    eventfd_t count;
+    (void)eventfd_read(fd, &count); /* Fails where nothing was written. */
+}
+
 static size_t collect(struct publisher *publisher, struct publish_report *ret_reports, size_t report_count_max,
                       int timeout_ms)
 {
     struct kafka_publisher *kafka = (struct kafka_publisher *)publisher;
+    clear_fd(kafka->report_fd); /* Before the look: what comes after it makes it readable again. */
     rd_kafka_poll(kafka->handle, kafka->ring_count > 0 ? 0 : timeout_ms);
     if (kafka->is_fatal && !kafka->is_purged) {
         purge(publisher);
@@ -231,6 +243,11 @@ static size_t outstanding_count(const struct publisher *publisher)
     return ((const struct kafka_publisher *)publisher)->outstanding_count;
 }
 
+static int report_fd(const struct publisher *publisher)
+{
+    return ((const struct kafka_publisher *)publisher)->report_fd;
+}
+
 /* What is outstanding is given up: whoever needs its fate has collected it before. */
 static void close_publisher(struct publisher *publisher)
 {
@@ -238,7 +255,12 @@ static void close_publisher(struct publisher *publisher)
     kafka_topics_free(&kafka->topics);
     if (kafka->handle != NULL) {
         rd_kafka_purge(kafka->handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+        rd_kafka_queue_io_event_enable(kafka->queue, -1, NULL, 0);
+        rd_kafka_queue_destroy(kafka->queue);
         rd_kafka_destroy(kafka->handle);
+    }
+    if (kafka->report_fd >= 0) {
+        close(kafka->report_fd);
     }
     free(kafka->ring);
     free(kafka);
@@ -249,6 +271,7 @@ static const struct publisher_ops kafka_ops = {
     .collect = collect,
     .purge = purge,
     .outstanding_count = outstanding_count,
+    .report_fd = report_fd,
     .close = close_publisher,
 };
 
@@ -275,6 +298,11 @@ static bool fill_conf(rd_kafka_conf_t *conf, const struct kafka_publisher_option
 
 static bool open_handle(struct kafka_publisher *kafka, const struct kafka_publisher_options *options, struct err *err)
 {
+    static const eventfd_t one = 1;
+    kafka->report_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (kafka->report_fd < 0) {
+        return err_set(err, ERR_FATAL, "eventfd", "no descriptor for reports: %s", strerror(errno));
+    }
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     if (!fill_conf(conf, options, err)) {
         rd_kafka_conf_destroy(conf);
@@ -290,6 +318,8 @@ static bool open_handle(struct kafka_publisher *kafka, const struct kafka_publis
         rd_kafka_conf_destroy(conf);
         return err_set(err, ERR_PERMANENT, "kafka_property_invalid", "Kafka producer: %s", why);
     }
+    kafka->queue = rd_kafka_queue_get_main(kafka->handle);
+    rd_kafka_queue_io_event_enable(kafka->queue, kafka->report_fd, &one, sizeof one);
     kafka->topics = kafka_topics_new(kafka->handle, err);
     return kafka->topics != NULL;
 }

@@ -48,7 +48,7 @@ enum reading { READING_BY_SNAPSHOTS, READING_BY_ID };
 struct trial {
     const char *conninfo;
     enum reading reading;
-    relay_take_snapshot *take_snapshot;
+    relay_look *look;
     int event_count_min;
     int duration_ms_max;
     bool takes_turns; /* One writer, and the reader looks between its transactions. */
@@ -265,7 +265,7 @@ static void *read_by_snapshots(void *context)
                     db_lease_register(db, &owner, &err);
     assert(is_ready);
     relay.db = db;
-    relay.take_snapshot = trial->take_snapshot;
+    relay.look = trial->look;
     for (int lane = 0; lane < EVENT_LANE_COUNT; lane++) {
         bool is_taken = false;
         is_ready = relay_claim_lane(&relay, lane, &is_taken, &err);
@@ -342,28 +342,42 @@ static void twin_text(const char *sql, char **ret_text, int64_t *ret_number)
 
 #define SEQUENCE "coalesce(pg_sequence_last_value('onceward.outbox_id_seq'), 0)"
 
-/* No transaction id of its own between floor and snapshot. */
-static bool take_without_own_xid(struct db *db, struct db_outbox_snapshot *ret_snapshot, struct err *err)
+/* A snapshot and nothing that was read up to it. */
+static bool give(struct db_outbox_snapshot snapshot, struct db_outbox_look *ret_look)
 {
-    (void)db;
-    (void)err;
-    ret_snapshot->floor = twin_number("SELECT " SEQUENCE);
-    twin_text("SELECT pg_current_snapshot()::text, " SEQUENCE, &ret_snapshot->text, &ret_snapshot->ceiling);
+    *ret_look = (struct db_outbox_look){.has_news = true, .snapshot = snapshot};
     return true;
 }
 
-/* The ceiling is older than the snapshot. */
-static bool take_ceiling_first(struct db *db, struct db_outbox_snapshot *ret_snapshot, struct err *err)
+/* No transaction id of its own between floor and snapshot. */
+static bool look_without_own_xid(struct db *db, const struct db_outbox_range *range, int64_t until,
+                                 struct db_outbox_look *ret_look, struct err *err)
 {
     (void)db;
+    (void)range;
+    (void)until;
     (void)err;
-    twin_text("SELECT pg_current_xact_id(), " SEQUENCE, &ret_snapshot->text, &ret_snapshot->floor);
-    free(ret_snapshot->text);
-    ret_snapshot->ceiling = twin_number("SELECT " SEQUENCE);
+    struct db_outbox_snapshot snapshot = {.floor = twin_number("SELECT " SEQUENCE)};
+    twin_text("SELECT pg_current_snapshot()::text, " SEQUENCE, &snapshot.text, &snapshot.ceiling);
+    return give(snapshot, ret_look);
+}
+
+/* The ceiling is older than the snapshot. */
+static bool look_for_ceiling_first(struct db *db, const struct db_outbox_range *range, int64_t until,
+                                   struct db_outbox_look *ret_look, struct err *err)
+{
+    (void)db;
+    (void)range;
+    (void)until;
+    (void)err;
+    struct db_outbox_snapshot snapshot;
+    twin_text("SELECT pg_current_xact_id(), " SEQUENCE, &snapshot.text, &snapshot.floor);
+    free(snapshot.text);
+    snapshot.ceiling = twin_number("SELECT " SEQUENCE);
     usleep(FORCED_PAUSE_MS * 1000);
     int64_t unused;
-    twin_text("SELECT pg_current_snapshot()::text, 0", &ret_snapshot->text, &unused);
-    return true;
+    twin_text("SELECT pg_current_snapshot()::text, 0", &snapshot.text, &unused);
+    return give(snapshot, ret_look);
 }
 
 /* ---- Trials ---- */
@@ -448,7 +462,7 @@ static void assert_flawless(const struct findings *findings)
 static void test_relay_reader_loses_nothing_and_is_prompt(void **state)
 {
     (void)state;
-    struct trial trial = {.take_snapshot = db_outbox_snapshot, .event_count_min = 5000, .duration_ms_max = 60000};
+    struct trial trial = {.look = db_outbox_look, .event_count_min = 5000, .duration_ms_max = 60000};
     struct findings findings = run_trial(&trial);
     assert_true(findings.committed >= 5000);
     assert_flawless(&findings);
@@ -459,17 +473,17 @@ static void test_relay_reader_loses_nothing_and_is_prompt(void **state)
 static const struct twin {
     const char *name;
     enum reading reading;
-    relay_take_snapshot *take_snapshot;
+    relay_look *look;
 } twins[] = {
     {"a cursor of ids", READING_BY_ID, NULL},
-    {"a floor without an own xid", READING_BY_SNAPSHOTS, take_without_own_xid},
-    {"a ceiling before its snapshot", READING_BY_SNAPSHOTS, take_ceiling_first},
+    {"a floor without an own xid", READING_BY_SNAPSHOTS, look_without_own_xid},
+    {"a ceiling before its snapshot", READING_BY_SNAPSHOTS, look_for_ceiling_first},
 };
 
 static struct findings run_twin(const struct twin *twin, bool takes_turns)
 {
     struct trial trial = {.reading = twin->reading,
-                          .take_snapshot = twin->take_snapshot,
+                          .look = twin->look,
                           .event_count_min = takes_turns ? TWIN_EVENT_COUNT / 4 : TWIN_EVENT_COUNT,
                           .duration_ms_max = 20000,
                           .takes_turns = takes_turns};

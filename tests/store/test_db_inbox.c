@@ -271,7 +271,33 @@ static void test_db_sink_tells_whose_fault_it_is(void **state)
     assert_string_equal(err.code, row->code);
     assert_int_equal(err.kind, row->kind);
     db_tx_rollback(&tx);
+    tx = begin(sink_db);
+    err_clear(&err);
+    assert_int_equal(db_sink_commit(&tx, sink, &sink_event, 1, &err), DB_TX_FAILED);
+    assert_null(tx);
+    assert_string_equal(err.code, row->code);
+    assert_int_equal(err.kind, row->kind);
     db_close(&sink_db); /* A statement's address is its name there. */
+    db_sink_free(&sink);
+}
+
+/* What only the commit finds out is nobody's fault, though its code says constraint. */
+static void test_db_sink_blames_no_event_for_the_commit(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct db *sink_db = db_fixture_open(postgres_fixture_conninfo_as(shared->postgres, "onceward_consumer"));
+    struct db_sink *sink = db_sink_new("INSERT INTO late SELECT (value ->> 'n')::int FROM events", DB_SINK_ALL, &err);
+    const struct event event = {.event_id = "1", .value = {"{\"n\":1}", 7}};
+    const struct db_sink_event sink_event = {.event = &event};
+    struct db_tx *tx = begin(sink_db);
+    assert_int_equal(db_sink_commit(&tx, sink, &sink_event, 1, &err), DB_TX_COMMITTED);
+    tx = begin(sink_db);
+    assert_int_equal(db_sink_commit(&tx, sink, &sink_event, 1, &err), DB_TX_FAILED); /* The same number again. */
+    assert_string_equal(err.code, "23505");
+    assert_int_equal(err.kind, ERR_TRANSIENT);
+    assert_int_equal(postgres_fixture_number(shared->postgres, "SELECT count(*) FROM late"), 1);
+    db_close(&sink_db);
     db_sink_free(&sink);
 }
 
@@ -283,6 +309,7 @@ static int sink_setup(void **state)
     shared = store;
     postgres_fixture_exec(
         shared->postgres,
+        "CREATE TABLE late (n int UNIQUE DEFERRABLE INITIALLY DEFERRED); GRANT INSERT ON late TO onceward_consumer; "
         "CREATE TABLE t (n int CHECK (n > 0)); GRANT INSERT ON t TO onceward_consumer; CREATE TABLE closed "
         "(n int); CREATE FUNCTION raise() RETURNS int LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; "
         "END'");
@@ -302,6 +329,8 @@ int main(void)
     };
     struct CMUnitTest sink_tests[COUNT_OF(verdict_cases)];
     FILL_CASES(sink_tests, test_db_sink_tells_whose_fault_it_is, verdict_cases);
+    static const struct CMUnitTest commit_tests[] = {cmocka_unit_test(test_db_sink_blames_no_event_for_the_commit)};
     int failed = cmocka_run_group_tests_name("db_sink", sink_tests, sink_setup, sink_teardown);
+    failed += cmocka_run_group_tests_name("db_sink_commit", commit_tests, sink_setup, sink_teardown);
     return failed + cmocka_run_group_tests_name("db_inbox", tests, setup, teardown);
 }

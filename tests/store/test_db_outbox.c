@@ -10,6 +10,7 @@
 
 #include "db/db.h"
 #include "db/db_outbox.h"
+#include "db/db_tx.h"
 #include "db/db_partition.h"
 #include "db_fixture.h"
 #include "postgres_fixture.h"
@@ -69,11 +70,11 @@ static void run(PGconn *conn, const char *sql)
 static struct db_outbox_snapshot take(struct store *store)
 {
     struct err err = ERR_INIT;
-    struct db_outbox_snapshot snapshot;
-    bool is_taken = db_outbox_snapshot(store->db, &snapshot, &err);
-    assert_string_equal(err.text, "");
-    assert_true(is_taken);
-    return snapshot;
+    struct db_outbox_look look;
+    assert_true(db_outbox_look(store->db, NULL, 0, &look, &err));
+    assert_true(look.has_news);
+    assert_false(look.is_read);
+    return look.snapshot; /* Its text is the caller's: there is nothing else to free. */
 }
 
 static struct db_outbox_range between(const struct db_outbox_snapshot *from, const struct db_outbox_snapshot *to)
@@ -248,12 +249,18 @@ static void test_db_outbox_gives_an_event_as_it_was_written(void **state)
     free(to.text);
 }
 
-static bool has_news(struct store *store, const struct db_outbox_snapshot *snapshot)
+/* Every lane, from the snapshot on, as far as the bounds go. */
+static struct db_outbox_look look_from(struct store *store, const struct db_outbox_snapshot *from, int64_t until,
+                                       int32_t row_count_max)
 {
     struct err err = ERR_INIT;
-    bool has_news = false;
-    assert_true(db_outbox_has_news(store->db, snapshot->text, snapshot->floor, &has_news, &err));
-    return has_news;
+    struct db_outbox_range range = between(from, from);
+    struct db_outbox_look look;
+    range.row_count_max = row_count_max;
+    range.to_text = NULL;
+    assert_true(db_outbox_look(store->db, &range, until, &look, &err));
+    assert_int_equal(look.is_read, look.has_news);
+    return look;
 }
 
 static void test_db_outbox_has_news_when_an_id_was_given_or_a_writer_ended(void **state)
@@ -261,17 +268,92 @@ static void test_db_outbox_has_news_when_an_id_was_given_or_a_writer_ended(void 
     struct store *store = *state;
     PGconn *slow = PQconnectdb(postgres_fixture_conninfo(store->fixture));
     struct db_outbox_snapshot snapshot = take(store);
-    assert_false(has_news(store, &snapshot));
+    assert_false(look_from(store, &snapshot, 1000, 100).has_news);
     run(slow, "BEGIN");
     insert(slow, 1, 10);
-    assert_true(has_news(store, &snapshot)); /* An id, though not visible yet. */
+    struct db_outbox_look look = look_from(store, &snapshot, 1000, 100);
+    assert_true(look.has_news); /* An id, though not visible yet. */
+    assert_int_equal(look.bite.count, 0);
+    assert_int_equal(look.snapshot.ceiling, 1);
     free(snapshot.text);
-    snapshot = take(store);
-    assert_false(has_news(store, &snapshot));
+    db_outbox_bite_done(&look.bite);
+    snapshot = look.snapshot;
+    assert_false(look_from(store, &snapshot, 1000, 100).has_news);
     run(slow, "COMMIT");
-    assert_true(has_news(store, &snapshot));
+    look = look_from(store, &snapshot, 1000, 100);
+    assert_true(look.has_news);
+    assert_int_equal(look.bite.count, 1); /* Late, and nothing behind it. */
+    db_outbox_look_done(&look);
     free(snapshot.text);
     PQfinish(slow);
+}
+
+/* Looks inside a transaction, so that one can see from elsewhere whether it has an xid. With one the look fails, since
+ * no snapshot that is younger than its end can be had. */
+static bool look_writes(struct store *store, const struct db_outbox_snapshot *from)
+{
+    struct err err = ERR_INIT;
+    struct db_tx *tx = NULL;
+    struct db_outbox_range range = between(from, from);
+    struct db_outbox_look look;
+    char count[8];
+    assert_true(db_tx_begin(store->db, &tx, &err));
+    bool is_taken = db_outbox_look(store->db, &range, 1000, &look, &err);
+    assert_string_equal(err.code, is_taken ? "" : "snapshot_stale");
+    postgres_fixture_text(store->fixture,
+                          "SELECT count(backend_xid) FROM pg_stat_activity WHERE datname = current_database()", count,
+                          sizeof count);
+    db_tx_rollback(&tx);
+    assert_int_equal(strcmp(count, "0") != 0, !is_taken);
+    return !is_taken;
+}
+
+/* An idle relay must not use up transaction ids. */
+static void test_db_outbox_takes_no_xid_without_news(void **state)
+{
+    struct store *store = *state;
+    struct db_outbox_snapshot from = take(store);
+    assert_false(look_writes(store, &from));
+    insert(store->writer, 1, 10);
+    assert_true(look_writes(store, &from));
+    free(from.text);
+}
+
+static void assert_ids(const struct db_outbox_bite *bite, int64_t first, size_t count)
+{
+    assert_int_equal(bite->count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(bite->events[i].outbox_id, first + (int64_t)i);
+    }
+}
+
+/* Ids 1 to 5 are late, 6 to 10 are new. */
+static void test_db_outbox_looks_and_reads_both_streams_in_order_of_id(void **state)
+{
+    struct store *store = *state;
+    PGconn *slow = PQconnectdb(postgres_fixture_conninfo(store->fixture));
+    run(slow, "BEGIN");
+    insert(slow, 5, 10);
+    struct db_outbox_snapshot from = take(store);
+    assert_int_equal(from.floor, 5);
+    insert(store->writer, 5, 10);
+    run(slow, "COMMIT");
+    PQfinish(slow);
+    static const struct {
+        int64_t until;
+        int32_t row_count_max;
+        size_t count;
+        bool is_cut;
+    } cases[] = {
+        {1000, 100, 10, false}, {8, 100, 8, false}, {5, 100, 5, false}, {1000, 7, 7, true}, {1000, 3, 3, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct db_outbox_look look = look_from(store, &from, cases[i].until, cases[i].row_count_max);
+        assert_ids(&look.bite, 1, cases[i].count);
+        assert_int_equal(look.bite.is_cut, cases[i].is_cut);
+        assert_int_equal(look.snapshot.ceiling, 10);
+        db_outbox_look_done(&look);
+    }
+    free(from.text);
 }
 
 static void test_db_outbox_tells_the_age_of_what_nobody_has_published(void **state)
@@ -325,6 +407,8 @@ int main(void)
         STORE_TEST(test_db_outbox_reads_only_its_lanes),
         STORE_TEST(test_db_outbox_gives_an_event_as_it_was_written),
         STORE_TEST(test_db_outbox_has_news_when_an_id_was_given_or_a_writer_ended),
+        STORE_TEST(test_db_outbox_takes_no_xid_without_news),
+        STORE_TEST(test_db_outbox_looks_and_reads_both_streams_in_order_of_id),
         STORE_TEST(test_db_outbox_tells_the_age_of_what_nobody_has_published),
         STORE_TEST(test_db_outbox_refuses_a_sequence_that_caches),
         STORE_TEST(test_db_partition_makes_room_ahead),

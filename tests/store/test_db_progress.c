@@ -7,8 +7,10 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/rand.h"
 #include "db/db.h"
+#include "db/db_inbox.h"
 #include "db/db_progress.h"
 #include "db/db_tx.h"
 #include "db_private.h"
@@ -153,6 +155,34 @@ static void test_db_progress_fences_who_was_taken_over(void **state)
     assert_true(run_move(&store->other, &good));
 }
 
+/* What was claimed along with a cursor that did not move is taken back. */
+static void test_db_progress_keeps_no_claim_of_who_was_taken_over(void **state)
+{
+    struct store *store = *state;
+    struct err err = ERR_INIT;
+    struct db_progress_row row = take(&store->one);
+    const struct db_inbox_item item = {.event_id = uuid_v7_new(clock_realtime_ms()), .payload_hash = 7};
+    bool has_moved = false;
+    bool is_fresh = false;
+    struct db_inbox_claim claim = {.kind = DB_INBOX_OWN, .items = &item, .count = 1, .ret_is_fresh = &is_fresh};
+    assert_true(db_inbox_scope(db, store->one.consumer, "live", &claim.scope_id, &err));
+    struct db_progress_move move = move_of(&row, 105);
+    const struct db_progress_moves moves = {&move, 1, &has_moved};
+    struct db_tx *tx = NULL;
+    for (int taken_over = 0; taken_over < 2; taken_over++) {
+        if (taken_over == 1) {
+            take(&store->other);
+        }
+        is_fresh = false;
+        assert_true(db_progress_move_and_claim(db, &store->one, &moves, &claim, &tx, &err));
+        assert_int_equal(has_moved, taken_over == 0);
+        assert_int_equal(tx != NULL, taken_over == 0);
+        assert_int_equal(is_fresh, taken_over == 0);
+        db_tx_rollback(&tx);
+    }
+    assert_int_equal(postgres_fixture_number(postgres, "SELECT count(*) FROM onceward.inbox"), 0);
+}
+
 static void test_db_progress_tells_an_operators_row_from_a_strangers(void **state)
 {
     struct store *store = *state;
@@ -240,6 +270,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_db_progress_moves_its_owner, setup, NULL),
+        cmocka_unit_test_setup_teardown(test_db_progress_keeps_no_claim_of_who_was_taken_over, setup, NULL),
         cmocka_unit_test_setup_teardown(test_db_progress_registers_once, setup, NULL),
         cmocka_unit_test_setup_teardown(test_db_progress_fences_who_was_taken_over, setup, NULL),
         cmocka_unit_test_setup_teardown(test_db_progress_tells_an_operators_row_from_a_strangers, setup, NULL),

@@ -121,6 +121,12 @@ static size_t outstanding_count(const struct publisher *publisher)
     return ((const struct fake_publisher *)publisher)->count;
 }
 
+static int report_fd(const struct publisher *publisher)
+{
+    (void)publisher;
+    return -1;
+}
+
 static void close_fake(struct publisher *publisher)
 {
     struct fake_publisher *fake = (struct fake_publisher *)publisher;
@@ -137,6 +143,7 @@ static const struct publisher_ops fake_ops = {
     .collect = collect,
     .purge = purge,
     .outstanding_count = outstanding_count,
+    .report_fd = report_fd,
     .close = close_fake,
 };
 

@@ -48,6 +48,8 @@ void failpoint_each(void (*visit)(const char *name, void *context), void *contex
 
 /* For the macros. True when the caller shall fail. */
 bool failpoint_pass(struct failpoint *failpoint);
+/* Whether a failpoint of this name is armed. */
+bool failpoint_is_armed(const char *name);
 
 #ifdef ONCEWARD_FAILPOINTS
 /* The section holds pointers, since compilers align structs more widely than an array of them. */
@@ -58,8 +60,11 @@ bool failpoint_pass(struct failpoint *failpoint);
             &failpoint_here;                                                                                           \
         failpoint_pass(failpoint_listed);                                                                              \
     })
+/* For a place between two things that usually go out at once: who wants to pass there gets them one by one. */
+#define FAILPOINT_IS_ARMED(place) failpoint_is_armed(place)
 #else
 #define FAILPOINT_FAILS(place) false
+#define FAILPOINT_IS_ARMED(place) false
 #endif
 
 /* A place that can die, stop, pause or exit, but has nothing to fail. */

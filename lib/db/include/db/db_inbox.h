@@ -53,6 +53,15 @@ bool db_inbox_pin_source(struct db *db, const char *consumer, const char *source
 bool db_inbox_claim(struct db_tx *tx, int32_t scope_id, enum db_inbox_source kind, const struct db_inbox_item *items,
                     size_t count, bool *ret_is_fresh, struct err *err) MUST_CHECK;
 
+/* The same as a value, for who makes it along with something else (db_progress.h). */
+struct db_inbox_claim {
+    int32_t scope_id;
+    enum db_inbox_source kind;
+    const struct db_inbox_item *items;
+    size_t count;
+    bool *ret_is_fresh;
+};
+
 /* What is known of these. A statement of its own after a claim: the claim's own snapshot is too old for it. */
 struct db_inbox_answer {
     bool is_known;

@@ -23,17 +23,6 @@ struct db_outbox_snapshot {
     int64_t ceiling;
 };
 
-/* Takes a snapshot in two statements, the first with a transaction id of its own, which has ended before the second.
- * So every row with an id up to floor was written by a transaction that the snapshot knows: as ended or as running.
- * Precondition: no transaction is open. Transient "not_primary", "server_changed" (another server than the one that
- * this handle connected to answered: a pooler swapped it) and "snapshot_stale". */
-bool db_outbox_snapshot(struct db *db, struct db_outbox_snapshot *ret_snapshot, struct err *err) MUST_CHECK;
-
-/* Whether there may be anything beyond this snapshot: the sequence has passed its floor or one of the transactions
- * that ran has ended. Read-only. Errors as above. */
-bool db_outbox_has_news(struct db *db, const char *snapshot_text, int64_t floor, bool *ret_has_news,
-                        struct err *err) MUST_CHECK;
-
 /* The difference that is read, of these lanes (bit n is lane n). */
 struct db_outbox_range {
     const char *from_text;
@@ -62,6 +51,27 @@ bool db_outbox_read_window(struct db *db, const struct db_outbox_range *range, i
                            struct db_outbox_bite *ret_bite, struct err *err) MUST_CHECK;
 
 void db_outbox_bite_done(struct db_outbox_bite *bite);
+
+/* What a look at the outbox found. */
+struct db_outbox_look {
+    bool has_news; /* False: nothing of the following. */
+    struct db_outbox_snapshot snapshot;
+    bool is_read; /* bite holds what comes first in the difference up to this snapshot. */
+    struct db_outbox_bite bite;
+};
+
+/* Takes a snapshot in two statements, the first with a transaction id of its own, which has ended before the second.
+ * So every row with an id up to floor was written by a transaction that the snapshot knows: as ended or as running.
+ * range NULL: in any case, and reads nothing. Else only if there may be anything beyond range's from (the sequence has
+ * passed its floor, or one of the transactions that ran has ended; without that nothing is written), and with the first
+ * bite of the difference up to this snapshot (range's to is not looked at): stream B, then stream A up to the id until,
+ * as far as the bounds go. One journey in any case. Precondition: no transaction is open. Transient "not_primary",
+ * "server_changed" (another server than the one that this handle connected to answered: a pooler swapped it) and
+ * "snapshot_stale". *ret_look is to be done with on true only. */
+bool db_outbox_look(struct db *db, const struct db_outbox_range *range, int64_t until, struct db_outbox_look *ret_look,
+                    struct err *err) MUST_CHECK;
+
+void db_outbox_look_done(struct db_outbox_look *look);
 
 /* Age in seconds of the oldest event that no cursor has passed, 0 when there is none. An approximation from below
  * while a lane reads a difference. */

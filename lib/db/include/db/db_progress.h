@@ -18,6 +18,7 @@
 #include "base/uuid.h"
 
 struct db;
+struct db_inbox_claim;
 struct db_tx;
 
 #define DB_PROGRESS_HASH_SIZE 32
@@ -86,6 +87,17 @@ struct db_progress_move {
  * never deadlock. */
 bool db_progress_move(struct db *db, const struct db_progress_self *self, const struct db_progress_move *moves,
                       size_t count, bool *ret_has_moved, struct db_tx **ret_tx, struct err *err) MUST_CHECK;
+
+/* The same and, behind it, a claim in the inbox, still one flush: for who expects that every cursor moves. Where not
+ * all did the claim may hold what must not be applied, so the transaction was taken back: *ret_tx is NULL. */
+struct db_progress_moves {
+    const struct db_progress_move *moves;
+    size_t count;
+    bool *ret_has_moved;
+};
+bool db_progress_move_and_claim(struct db *db, const struct db_progress_self *self,
+                                const struct db_progress_moves *moves, const struct db_inbox_claim *claim,
+                                struct db_tx **ret_tx, struct err *err) MUST_CHECK;
 
 /* What is in the log at and after a row that we know. */
 struct db_progress_look {

@@ -18,11 +18,11 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "db/db_tx.h"
 #include "domain/event.h"
 
 struct db;
 struct db_sink;
-struct db_tx;
 
 #define DB_SINK_TEXT_SIZE 256
 
@@ -46,6 +46,11 @@ void db_sink_free(struct db_sink **sinkp);
  * TRANSIENT, since it is no event's fault. */
 bool db_sink_apply(struct db_tx *tx, struct db_sink *sink, const struct db_sink_event *events, size_t count,
                    struct err *err) MUST_CHECK;
+
+/* The same and COMMIT, in one journey. *txp is NULL afterwards. FAILED with PERMANENT: as above; whatever is wrong with
+ * the commit itself is TRANSIENT. */
+enum db_tx_outcome db_sink_commit(struct db_tx **txp, struct db_sink *sink, const struct db_sink_event *events,
+                                  size_t count, struct err *err) MUST_CHECK;
 
 /* A column of a table, its type as it is written in a cast, without a length: a cast to one would cut in silence. */
 struct db_sink_column {

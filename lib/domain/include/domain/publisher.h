@@ -45,6 +45,9 @@ struct publisher_ops {
     void (*purge)(struct publisher *publisher);
     /* Tickets without a report yet. */
     size_t (*outstanding_count)(const struct publisher *publisher);
+    /* A descriptor that is readable when collect may have something to hand out, for who waits on more than that;
+     * collect makes it unreadable. -1: there is none, one has to look. Owned by the publisher. */
+    int (*report_fd)(const struct publisher *publisher);
     void (*close)(struct publisher *publisher);
 };
 
