@@ -251,7 +251,8 @@ static void count_verdicts(struct consumer_apply *apply, const struct consumer_b
     apply->claim.reads_first = duplicates > fresh;
 }
 
-/* One line for each that is kept: the breaker bounds how many come in a row. */
+/* One line for each that is kept: the breaker bounds how many come in a row. What a sink says of a row may hold the
+ * row. */
 static void tell_dead_letters(const struct consumer_batch *batch, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++) {
@@ -262,7 +263,8 @@ static void tell_dead_letters(const struct consumer_batch *batch, size_t begin, 
                         LOG_FIELDS(LOG_TEXT("event_id", delivery->is_event ? delivery->event.event_id : ""),
                                    LOG_TEXT("topic", record->topic), LOG_INT("partition", record->partition),
                                    LOG_INT("offset", record->offset), LOG_ERR(&delivery->reason)),
-                        "%s; set aside, going on behind it", delivery->reason.text);
+                        "%s; set aside, going on behind it",
+                        delivery->verdict == CONSUMER_VERDICT_REFUSED ? "the sink refused it" : delivery->reason.text);
         }
     }
 }

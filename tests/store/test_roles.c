@@ -72,6 +72,20 @@ static const struct role_case cases[] = {
      " header_values, value, state, reason_code, reason) VALUES (1, 0, 't', gen_random_uuid(), 't', 'k', 'x', '/s',"
      " now(), '{}', '{}', '', 'parked', 'c', 'r'); UPDATE onceward.deferred SET state = 'published'",
      ALLOWED},
+    {"consumer says why a partition stands still", CONSUMER,
+     "INSERT INTO onceward.consumer_stops VALUES ('c', 'live', 't', 0, 1, gen_random_uuid(), 'code', 'why');"
+     "DELETE FROM onceward.consumer_stops; SELECT * FROM onceward.consumer_state",
+     ALLOWED},
+    {"consumer acknowledges no dead letter", CONSUMER, "UPDATE onceward.dead_letters SET acknowledged_at = now()",
+     DENIED},
+    {"consumer retires nobody", CONSUMER, "INSERT INTO onceward.consumer_retirements VALUES ('c')", DENIED},
+    {"operator retires, acknowledges and looks", OPERATOR,
+     "INSERT INTO onceward.consumer_retirements VALUES ('c'); UPDATE onceward.dead_letters SET acknowledged_at = now(),"
+     " acknowledged_by = 'b', acknowledged_reason = 'r'; SELECT * FROM onceward.retired_consumers;"
+     "SELECT onceward.consumer_is_connected('c')",
+     ALLOWED},
+    {"operator changes no dead letter", OPERATOR, "UPDATE onceward.dead_letters SET reason = ''", DENIED},
+    {"operator deletes no dead letter", OPERATOR, "DELETE FROM onceward.dead_letters", DENIED},
     {"consumer applies", CONSUMER,
      "INSERT INTO onceward.consumer_progress " CURSOR_COLUMNS " VALUES (" CURSOR_ROW ");"
      "INSERT INTO onceward.inbox_scopes (consumer) VALUES ('c');"
