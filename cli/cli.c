@@ -52,6 +52,7 @@ static const struct exit_row EXITS[] = {
     {"route_in_use", CLI_REFUSED},
     {"not_confirmed", CLI_REFUSED},
     {"digest_differs", CLI_REFUSED},
+    {"event_not_published", CLI_REFUSED},
 };
 
 enum cli_exit cli_exit_of(const struct err *err)

@@ -127,6 +127,7 @@ bool cli_route_remove(struct cli *cli, struct err *err);
 bool cli_token_create(struct cli *cli, struct err *err);
 bool cli_token_revoke(struct cli *cli, struct err *err);
 bool cli_token_list(struct cli *cli, struct err *err);
+bool cli_erase(struct cli *cli, struct err *err);
 bool cli_status(struct cli *cli, struct err *err);
 bool cli_consumer_list(struct cli *cli, struct err *err);
 bool cli_consumer_retire(struct cli *cli, struct err *err);

@@ -221,6 +221,24 @@ const struct cli_command cli_commands[] = {
         .run = cli_dlq_acknowledge,
     },
     {
+        .name = "erase",
+        .arguments = "REQUEST_ID",
+        .argument_count_min = 1,
+        .argument_count_max = 1,
+        .summary = "remove the content of one request, and keep what recognises its repetition",
+        .details =
+            "Removes the request's data, its documents' bytes and names, what stored answers show of it, and the\n"
+            "payload of its event in the outbox. Ids, times, hashes and the submission stay: a repetition is still\n"
+            "a duplicate. Out of reach are records on topics, dead letters, what consumers made of them, backups.\n"
+            "An open request is removed as a whole. One whose event is not yet published is refused (6). It cannot\n"
+            "be undone: without --yes or --dry-run it is refused (6).\n",
+        .flags = LIST("tenant", "by", "reason", "dry_run", "yes"),
+        .needs_database = true,
+        .needs_schema = true,
+        .is_slow = true,
+        .run = cli_erase,
+    },
+    {
         .name = "version",
         .arguments = "",
         .summary = "show the versions of this program and of its schema",
@@ -372,7 +390,7 @@ static const struct config_setting settings[] = {
      TARGET(tenant),
      .is_flag_only = true,
      .section = "Commands",
-     .doc = "Only events or tokens of this tenant; whose a new token is."},
+     .doc = "Only events or tokens of this tenant; whose a new token, or a request to be erased, is."},
     {.name = "scopes",
      .type = CONFIG_LIST,
      TARGET(scopes),

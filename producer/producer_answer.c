@@ -78,6 +78,9 @@ static void write_submission(struct wire_writer *writer, const struct db_request
         write_uuid(writer, "event_id", &row->event_id);
         write_time(writer, "submitted_at", row->submitted_us);
     }
+    if (row->erased_us != 0) {
+        write_time(writer, "erased_at", row->erased_us);
+    }
 }
 
 void producer_answer_request(struct buf *buf, const struct db_request_row *row, const char *public_url)

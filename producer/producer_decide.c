@@ -80,9 +80,11 @@ static const struct db_document_row *find_document(const struct db_submit_found 
     return NULL;
 }
 
+/* An erased document has no name any more; the rest still tells it from another. */
 static bool is_same_document(const struct db_document_row *row, const struct producer_document *document)
 {
-    return memcmp(row->sha256, document->sha256, DB_SHA256_SIZE) == 0 && strcmp(row->name, document->name) == 0 &&
+    return memcmp(row->sha256, document->sha256, DB_SHA256_SIZE) == 0 &&
+           (row->name[0] == '\0' || strcmp(row->name, document->name) == 0) &&
            strcmp(row->media_type, document->media_type) == 0;
 }
 
@@ -350,6 +352,7 @@ static void answer_request(struct call *call)
         .is_submitted = found->is_submitted,
         .event_id = found->event_id,
         .submitted_us = found->submitted_us,
+        .erased_us = found->erased_us,
         .documents = call->decision->all_documents,
         .document_count = call->total_count,
     };

@@ -63,6 +63,9 @@ static bool run_get(struct producer_read *read, struct db *db, enum producer_rea
     if (document == NULL) {
         http_respond_problem(read->exchange, producer_problem("document_not_found"), NULL,
                              "the request has no such document, or there is no such request");
+    } else if (document->content.data == NULL) {
+        http_respond_problem(read->exchange, producer_problem("content_erased"), NULL,
+                             "the document's bytes were kept as long as they were to be kept, or erased by a person");
     } else {
         answer_document(read, document);
     }

@@ -31,6 +31,7 @@ static const struct http_problem problems[] = {
     {"request_conflict", 409, "The request exists with another content", false, false, NONE},
     {"request_already_submitted", 409, "The request has been submitted", false, false, NONE},
     {"document_conflict", 409, "The document exists with another content", false, false, NONE},
+    {"content_erased", 410, "The content is kept no more", false, false, NONE},
     {"data_too_large", 413, "The data is over the limit", false, false, NONE},
     {"document_too_large", 413, "The document is over the limit", false, false, NONE},
     {"documents_too_many", 413, "The request has as many documents as it may", false, false, NONE},

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "db/db_idempotency.h"
+#include "db/db_retention.h"
 #include "http/metrics.h"
 #include "producer_connection.h"
 
@@ -20,6 +21,7 @@ struct producer_reaper {
     const struct producer_settings *settings;
     struct producer_connection connection;
     struct metric *expired;
+    struct metric *removed[DB_RETENTION_COUNT];
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool is_closing;
@@ -39,7 +41,25 @@ static bool sleep_until(struct producer_reaper *reaper, int64_t until_ms)
 }
 
 /* One bite. True when there may be more. */
-static bool reap(struct producer_reaper *reaper)
+static bool reap_kept(struct producer_reaper *reaper, enum db_retention what, int64_t kept_days)
+{
+    struct err err = ERR_INIT;
+    struct db *db = kept_days == 0 ? NULL : producer_connection_get(&reaper->connection, &err);
+    int64_t count = 0;
+    if (db == NULL) {
+        return false;
+    }
+    if (!db_retention_reap(db, what, kept_days, BITE_COUNT, &count, &err)) {
+        log_warning("producer.reap_failed", LOG_FIELDS(LOG_ERR(&err)), "%s; what expires stays until the next turn",
+                    err.text);
+        return false;
+    }
+    metric_add(reaper->removed[what], (uint64_t)count);
+    return count == BITE_COUNT;
+}
+
+/* The same for keys. */
+static bool reap_keys(struct producer_reaper *reaper)
 {
     struct err err = ERR_INIT;
     struct db *db = producer_connection_get(&reaper->connection, &err);
@@ -62,8 +82,18 @@ static void run(void *context)
 {
     struct producer_reaper *reaper = context;
     int64_t interval_ms = reaper->settings->reap_interval_s * 1000;
+    const int64_t kept_days[DB_RETENTION_COUNT] = {
+        [DB_RETENTION_REQUESTS] = reaper->settings->request_kept_days,
+        [DB_RETENTION_DOCUMENTS] = reaper->settings->document_kept_days,
+        [DB_RETENTION_OPEN] = reaper->settings->open_request_kept_days,
+        [DB_RETENTION_SUBMISSIONS] = reaper->settings->submission_kept_days,
+    };
     while (!sleep_until(reaper, clock_monotonic_ms() + interval_ms)) {
-        while (reap(reaper) && !sleep_until(reaper, 0)) {
+        while (reap_keys(reaper) && !sleep_until(reaper, 0)) {
+        }
+        for (int what = 0; what < DB_RETENTION_COUNT; what++) {
+            while (reap_kept(reaper, (enum db_retention)what, kept_days[what]) && !sleep_until(reaper, 0)) {
+            }
         }
     }
     producer_connection_done(&reaper->connection);
@@ -81,6 +111,12 @@ struct producer_reaper *producer_reaper_open(const struct producer_settings *set
     producer_connection_init(&reaper->connection, settings, health, "onceward-producer reaper", false);
     reaper->expired = metrics_counter(metrics, "onceward_producer_keys_reaped_total",
                                       "Expired idempotency keys that were deleted.", NULL);
+    static const char *const names[DB_RETENTION_COUNT] = {"request", "document", "open_request", "submission"};
+    for (int what = 0; what < DB_RETENTION_COUNT; what++) {
+        const char *const labels[] = {"what", names[what], NULL};
+        reaper->removed[what] = metrics_counter(metrics, "onceward_producer_retention_removed_total",
+                                                "What was removed because it had been kept long enough.", labels);
+    }
     pthread_mutex_init(&reaper->lock, NULL);
     thread_cond_init(&reaper->changed);
     if (!thread_start(&reaper->thread, "reaper", run, reaper, err)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Deletes expired keys, a bounded number at a time, while no other producer
- * does so. A key's expiry does not depend on it: it only keeps the table small.
+ * does so: a key's expiry does not depend on it. And removes what the settings
+ * of retention say, which by default is nothing.
  */
 #ifndef PRODUCER_REAPER_H
 #define PRODUCER_REAPER_H

@@ -13,6 +13,8 @@
 
 #define AT(member) .offset = offsetof(struct producer_settings, member)
 #define MIB (1024 * 1024)
+#define DAYS_MAX 36500
+#define DAY_S 86400
 
 static const char *const expired_names[] = {"renew", "refuse", NULL};
 
@@ -151,7 +153,41 @@ static const struct config_setting settings[] = {
      .min = 1,
      .max = 86400,
      .section = "Idempotency keys",
-     .doc = "How often expired keys are deleted."},
+     .doc = "How often expired keys are deleted, and what has been kept long enough is removed."},
+    {.name = "request_kept_days",
+     .type = CONFIG_INT,
+     AT(request_kept_days),
+     .preset = "0",
+     .min = 0,
+     .max = DAYS_MAX,
+     .section = "Retention",
+     .doc = "How long the data and the documents of a submitted request are kept once its event is published; 0: for "
+            "ever. What recognises a repetition stays."},
+    {.name = "document_kept_days",
+     .type = CONFIG_INT,
+     AT(document_kept_days),
+     .preset = "0",
+     .min = 0,
+     .max = DAYS_MAX,
+     .section = "Retention",
+     .doc = "The same for the documents' bytes alone. Subscribers fetch them: longer than topics keep their records."},
+    {.name = "open_request_kept_days",
+     .type = CONFIG_INT,
+     AT(open_request_kept_days),
+     .preset = "0",
+     .min = 0,
+     .max = DAYS_MAX,
+     .section = "Retention",
+     .doc = "How long after its creation a request that nobody submits is kept; 0: for ever. Then it is gone."},
+    {.name = "submission_kept_days",
+     .type = CONFIG_INT,
+     AT(submission_kept_days),
+     .preset = "0",
+     .min = 0,
+     .max = DAYS_MAX,
+     .section = "Retention",
+     .doc = "How long a submission is remembered; 0: for ever. After that a repetition is a new submission, with a "
+            "second event and a second effect."},
     {.name = "event_wait_max_s",
      .type = CONFIG_INT,
      AT(event_wait_max_s),
@@ -269,6 +305,13 @@ static void check(const void *target, struct config_report *report)
     if (given->is_development && !is_loopback(given->listen.host)) {
         config_mistake(report, "development", "calls without a token are taken on a loopback address only, not on %s",
                        given->listen.host);
+    }
+    if (given->request_kept_days > 0 && given->request_kept_days * DAY_S < given->key_lifetime_s) {
+        config_mistake(report, "request_kept_days", "stored answers would show the request longer (key_lifetime_s)");
+    }
+    if (given->submission_kept_days > 0 && given->submission_kept_days * DAY_S < given->key_lifetime_s) {
+        config_mistake(report, "submission_kept_days",
+                       "a key would outlive what its answer speaks of (key_lifetime_s)");
     }
     const char *url = given->public_url;
     if (url != NULL && !text_has_prefix(url, "http://") && !text_has_prefix(url, "https://")) {

@@ -45,6 +45,10 @@ struct producer_settings {
     int expired_keys; /* enum producer_expired */
     int64_t expired_keys_kept_s;
     int64_t reap_interval_s;
+    int64_t request_kept_days; /* This and the next three: 0 is for ever. */
+    int64_t document_kept_days;
+    int64_t open_request_kept_days;
+    int64_t submission_kept_days;
 };
 
 extern const struct config_program producer_settings_program;

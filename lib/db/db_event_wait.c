@@ -13,6 +13,7 @@
 
 static const struct db_statement LOOK = {
     .sql =
+        "WITH retired AS MATERIALIZED (SELECT consumer FROM onceward.retired_consumers) "
         "SELECT w.n, coalesce(o.id, 0), "
         "CASE WHEN o.id IS NULL THEN 'unknown' "
         "WHEN d.state IN ('parked', 'discarded') OR c.failed_count > 0 THEN 'failed' "
@@ -33,7 +34,9 @@ static const struct db_statement LOOK = {
         "AND i.event_id = w.event_id OFFSET 0) i ON true "
         "LEFT JOIN LATERAL (SELECT true AS is_dead FROM onceward.dead_letters l WHERE i.status IS NULL "
         "AND l.event_id = w.event_id::text AND l.consumer = s.consumer AND l.scope = s.scope LIMIT 1) l ON true "
-        "WHERE s.scope = 'live' AND (w.consumer IS NULL OR s.consumer = w.consumer) "
+        "WHERE s.scope = 'live' AND CASE WHEN w.consumer IS NULL THEN s.consumer NOT IN (SELECT r.consumer FROM "
+        "retired r) "
+        "ELSE s.consumer = w.consumer END "
         "AND (i.status IS NOT NULL OR EXISTS (SELECT FROM onceward.consumer_progress p "
         "WHERE p.consumer = s.consumer AND p.scope = s.scope AND p.topic = o.topic))) c",
     .columns = {DB_INT4, DB_INT8, DB_TEXT},

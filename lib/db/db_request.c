@@ -23,10 +23,11 @@ struct db_request_page {
 };
 
 static const struct db_statement GET = {
-    .sql = "SELECT r.request_id, r.type, r.created_at, s.event_id, s.submitted_at, 0::int8, r.data "
+    .sql = "SELECT r.request_id, r.type, r.created_at, s.event_id, s.submitted_at, 0::int8, r.erased_at, "
+           "r.data "
            "FROM onceward.requests r LEFT JOIN onceward.submissions s "
            "ON s.tenant = r.tenant AND s.request_id = r.request_id WHERE r.tenant = $1 AND r.request_id = $2",
-    .columns = {DB_UUID, DB_TEXT, DB_TIMESTAMPTZ, DB_UUID, DB_TIMESTAMPTZ, DB_INT8, DB_BYTEA},
+    .columns = {DB_UUID, DB_TEXT, DB_TIMESTAMPTZ, DB_UUID, DB_TIMESTAMPTZ, DB_INT8, DB_TIMESTAMPTZ, DB_BYTEA},
 };
 
 static const struct db_statement GET_DOCUMENTS = {
@@ -38,13 +39,14 @@ static const struct db_statement GET_DOCUMENTS = {
 /* $3, $4: the cursor; $5: null, or whether they are to be submitted; $6: how many. */
 static const struct db_statement LIST = {
     .sql = "SELECT r.request_id, r.type, r.created_at, s.event_id, s.submitted_at, "
-           "(SELECT count(*) FROM onceward.documents d WHERE d.tenant = r.tenant AND d.request_id = r.request_id) "
+           "(SELECT count(*) FROM onceward.documents d WHERE d.tenant = r.tenant AND d.request_id = r.request_id), "
+           "r.erased_at "
            "FROM onceward.requests r LEFT JOIN LATERAL (SELECT s.event_id, s.submitted_at FROM onceward.submissions s "
            "WHERE s.tenant = r.tenant AND s.request_id = r.request_id OFFSET 0) s ON true "
            "WHERE r.tenant = $1 AND (r.created_at, r.request_id) < ($2, $3) "
            "AND ($4::bool IS NULL OR $4 = (s.event_id IS NOT NULL)) "
            "ORDER BY r.created_at DESC, r.request_id DESC LIMIT $5",
-    .columns = {DB_UUID, DB_TEXT, DB_TIMESTAMPTZ, DB_UUID, DB_TIMESTAMPTZ, DB_INT8},
+    .columns = {DB_UUID, DB_TEXT, DB_TIMESTAMPTZ, DB_UUID, DB_TIMESTAMPTZ, DB_INT8, DB_TIMESTAMPTZ},
 };
 
 static void read_row(const PGresult *result, int row, struct db_request_row *ret_row)
@@ -58,6 +60,7 @@ static void read_row(const PGresult *result, int row, struct db_request_row *ret
         ret_row->submitted_us = db_get_timestamptz(result, row, 4);
     }
     ret_row->document_count = (size_t)db_get_int8(result, row, 5);
+    ret_row->erased_us = db_is_null(result, row, 6) ? 0 : db_get_timestamptz(result, row, 6);
 }
 
 static bool no_memory(struct db_request_page **pagep, struct err *err)
@@ -106,7 +109,7 @@ static bool add_documents(struct db_request_page **pagep, PGresult *documents, s
                                                             .size = db_get_int8(documents, row, 3),
                                                             .sha256 = hash.data};
     }
-    page->rows[0].data = db_get_bytes(page->requests, 0, 6);
+    page->rows[0].data = db_get_bytes(page->requests, 0, 7);
     page->rows[0].documents = page->document_rows;
     page->rows[0].document_count = (size_t)count;
     return true;

@@ -29,13 +29,15 @@ static const struct db_statement CLAIM = {
 
 /* What exists and is free. */
 static const struct db_statement LOCK = {
-    .sql = "SELECT i.n, r.type, r.data, r.fingerprint, r.created_at, t.topic, t.dataschema, t.event_bytes_max::int8 "
-           "FROM unnest($1::text[], $2::uuid[], $3::int4[]) AS i(tenant, id, n) "
-           "CROSS JOIN LATERAL (SELECT r.type, r.data, r.fingerprint, r.created_at FROM onceward.requests r "
-           "WHERE r.tenant = i.tenant AND r.request_id = i.id FOR NO KEY UPDATE SKIP LOCKED) r "
-           "LEFT JOIN LATERAL (SELECT o.topic, o.dataschema, p.event_bytes_max FROM onceward.routes o "
-           "JOIN onceward.topics p ON p.topic = o.topic WHERE o.type = r.type OFFSET 0) t ON true",
-    .columns = {DB_INT4, DB_TEXT, DB_BYTEA, DB_BYTEA, DB_TIMESTAMPTZ, DB_TEXT, DB_TEXT, DB_INT8},
+    .sql =
+        "SELECT i.n, r.type, r.data, r.fingerprint, r.created_at, t.topic, t.dataschema, t.event_bytes_max::int8, "
+        "r.erased_at "
+        "FROM unnest($1::text[], $2::uuid[], $3::int4[]) AS i(tenant, id, n) "
+        "CROSS JOIN LATERAL (SELECT r.type, r.data, r.fingerprint, r.created_at, r.erased_at FROM onceward.requests r "
+        "WHERE r.tenant = i.tenant AND r.request_id = i.id FOR NO KEY UPDATE SKIP LOCKED) r "
+        "LEFT JOIN LATERAL (SELECT o.topic, o.dataschema, p.event_bytes_max FROM onceward.routes o "
+        "JOIN onceward.topics p ON p.topic = o.topic WHERE o.type = r.type OFFSET 0) t ON true",
+    .columns = {DB_INT4, DB_TEXT, DB_BYTEA, DB_BYTEA, DB_TIMESTAMPTZ, DB_TEXT, DB_TEXT, DB_INT8, DB_TIMESTAMPTZ},
 };
 
 /* What exists at all, so that what was skipped is known to be busy; and whether it is submitted. */
@@ -162,6 +164,7 @@ static void read_locked(struct db_submit *submit, const PGresult *result)
         found->fingerprint = db_get_bytes(result, row, 3);
         found->created_us = db_get_timestamptz(result, row, 4);
         read_route(found, result, row, 5);
+        found->erased_us = db_is_null(result, row, 8) ? 0 : db_get_timestamptz(result, row, 8);
     }
 }
 

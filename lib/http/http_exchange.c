@@ -29,6 +29,7 @@ static const struct status_text status_texts[] = {
     {405, "Method Not Allowed"},
     {408, "Request Timeout"},
     {409, "Conflict"},
+    {410, "Gone"},
     {413, "Content Too Large"},
     {415, "Unsupported Media Type"},
     {417, "Expectation Failed"},

@@ -89,8 +89,10 @@ def _(world):
     assert waited(world.producer.get(f"/events/{event}?wait=0&consumer=beta")) == "time_is_up"
 
 
-@case("C6", "a replay's scope and a consumer of other topics do not count")
+@case("C6", "a replay's scope, a consumer of other topics and a retired one do not count")
 def _(world):
+    world.register("given-up")
+    world.db.sql("INSERT INTO onceward.consumer_retirements (consumer) VALUES ('given-up')")
     event = world.submit()
     world.register("elsewhere", "other")
     world.db.sql("INSERT INTO onceward.inbox_scopes (consumer, scope) VALUES ('alpha', 'again')")

@@ -17,7 +17,7 @@ struct db;
 struct db_document {
     const char *name;
     const char *media_type;
-    struct bytes content;
+    struct bytes content; /* data is NULL: erased. */
     struct bytes sha256;
 };
 

@@ -25,7 +25,7 @@ enum db_event_wait_outcome {
 };
 
 /* One who waits. The consumers that count are those of scope `live` that have applied the event or are registered for
- * its topic; with a name, that one alone. */
+ * its topic, and are not retired; with a name, that one alone. */
 struct db_event_wait {
     struct uuid event_id;
     const char *tenant;

@@ -24,6 +24,7 @@ struct db_request_row {
     bool is_submitted;
     struct uuid event_id;
     int64_t submitted_us;
+    int64_t erased_us;                       /* 0: it has its data. */
     const struct db_document_row *documents; /* Not in a page. */
     size_t document_count;
 };

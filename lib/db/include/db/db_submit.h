@@ -51,6 +51,7 @@ struct db_submit_found {
     struct bytes data; /* NULL: absent. */
     struct bytes fingerprint;
     int64_t created_us;
+    int64_t erased_us; /* 0: it has its data. */
     bool is_submitted;
     struct uuid event_id;
     int64_t submitted_us;
