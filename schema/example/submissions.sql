@@ -5,7 +5,7 @@
 --
 -- With a table mapping the consumer writes example.submissions only:
 --
---   table    example.submissions, key request_id
+--   table    example.submissions, key tenant, request_id
 --   columns  request_id=kafka_key event_id=ce_id tenant=ce_tenantid ce_sequence=ce_sequence submitted_at=ce_time
 --            data=/data documents=/documents value=value
 --
@@ -13,16 +13,17 @@
 
 CREATE SCHEMA IF NOT EXISTS example;
 
--- The newest event of each key. json, not jsonb: data stays as it was written.
+-- The newest event of each tenant's key: two tenants can use the same one. json, not jsonb: data stays as it was written.
 CREATE TABLE IF NOT EXISTS example.submissions (
-    request_id   text PRIMARY KEY,
-    event_id     uuid NOT NULL,
     tenant       text NOT NULL,
+    request_id   text NOT NULL,
+    event_id     uuid NOT NULL,
     ce_sequence  bigint NOT NULL,
     submitted_at timestamptz NOT NULL,
     data         json,
     documents    json,
-    value        bytea NOT NULL
+    value        bytea NOT NULL,
+    PRIMARY KEY (tenant, request_id)
 );
 COMMENT ON COLUMN example.submissions.request_id IS 'the record''s key; of an event of another publisher, that publisher''s key';
 COMMENT ON COLUMN example.submissions.ce_sequence IS 'only a greater one replaces the row';
@@ -32,6 +33,7 @@ COMMENT ON COLUMN example.submissions.value IS 'the record''s value, byte for by
 CREATE TABLE IF NOT EXISTS example.effects (
     effect_id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     event_id        uuid NOT NULL,
+    tenant          text NOT NULL,
     request_id      text NOT NULL,
     ce_sequence     bigint NOT NULL,
     value_sha256    bytea NOT NULL,
@@ -39,6 +41,20 @@ CREATE TABLE IF NOT EXISTS example.effects (
     kafka_offset    bigint NOT NULL,
     applied_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+
+-- Tables that were made before the tenant was part of the key.
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_constraint WHERE conrelid = 'example.submissions'::regclass AND contype = 'p'
+                  AND cardinality(conkey) = 1) THEN
+        ALTER TABLE example.submissions DROP CONSTRAINT submissions_pkey, ADD PRIMARY KEY (tenant, request_id);
+        ALTER TABLE example.effects ADD COLUMN tenant text;
+        UPDATE example.effects e SET tenant = coalesce((SELECT s.tenant FROM example.submissions s
+                                                         WHERE s.request_id = e.request_id), '');
+        ALTER TABLE example.effects ALTER COLUMN tenant SET NOT NULL;
+    END IF;
+END
+$$;
 
 GRANT USAGE ON SCHEMA example TO onceward_consumer;
 GRANT SELECT, INSERT, UPDATE ON example.submissions TO onceward_consumer;

@@ -30,8 +30,8 @@ grep -qE '^topic_copies: ([6-9][0-9]|[0-9]{3,})$' <<<"$copied" || system_fail "t
 system_versions
 
 psql -XAtq -d "$ONCEWARD_DATABASE" -v ON_ERROR_STOP=1 -c "
-    INSERT INTO example.effects (event_id, request_id, ce_sequence, value_sha256, kafka_partition, kafka_offset)
-    SELECT event_id, request_id, ce_sequence, value_sha256, kafka_partition, kafka_offset FROM example.effects
+    INSERT INTO example.effects (event_id, tenant, request_id, ce_sequence, value_sha256, kafka_partition, kafka_offset)
+    SELECT event_id, tenant, request_id, ce_sequence, value_sha256, kafka_partition, kafka_offset FROM example.effects
      ORDER BY effect_id DESC LIMIT 1" -c "
     DELETE FROM example.effects WHERE effect_id = (SELECT min(effect_id) FROM example.effects)"
 code=0
