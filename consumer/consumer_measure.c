@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "consumer_lag.h"
 #include "consumer_private.h"
 #include "db/db.h"
 #include "http/health.h"
@@ -15,8 +16,6 @@
 
 #define PROBE_MS 2000
 #define PROBE_ASK_MS 300
-#define STILL_MS 60000
-#define MARKERS_MAX 10
 #define STOPPED_LIST_SIZE 384
 
 void consumer_measure_init(struct consumer *consumer)
@@ -95,29 +94,6 @@ static void tell_readiness(struct consumer *consumer, size_t stopped_count)
     }
 }
 
-/* Whether records wait and the cursor has not moved for long. A few may be markers of transactions, which are no
- * records; those that were fetched are records for certain. */
-static bool stands_still(struct consumer_cursor *cursor, int64_t lag, int64_t now_ms)
-{
-    bool is_waiting = cursor->read_offset > cursor->next_offset || lag > MARKERS_MAX;
-    if (cursor->still_at_ms == 0 || cursor->still_offset != cursor->next_offset || !is_waiting) {
-        cursor->still_offset = cursor->next_offset;
-        cursor->still_at_ms = now_ms;
-    }
-    return now_ms - cursor->still_at_ms > STILL_MS;
-}
-
-static void tell_lag(struct health *health, const struct consumer_cursor *still, int64_t now_ms)
-{
-    if (still != NULL) {
-        health_set_unready(health, "lag", "%s/%d stands still at offset %lld for %lld s, though records wait",
-                           still->topic, still->partition, (long long)still->next_offset,
-                           (long long)(now_ms - still->still_at_ms) / 1000);
-    } else {
-        health_set_ready(health, "lag");
-    }
-}
-
 void consumer_measure_step(struct consumer *consumer)
 {
     struct consumer_meters *meters = &consumer->meters;
@@ -137,7 +113,7 @@ void consumer_measure_step(struct consumer *consumer)
         if (end >= cursor->next_offset) {
             metric_set(cursor->lag, (double)(end - cursor->next_offset));
         }
-        if (stands_still(cursor, end - cursor->next_offset, now_ms)) {
+        if (consumer_lag_stands_still(cursor, end - cursor->next_offset, now_ms)) {
             still = still == NULL ? cursor : still;
         }
         if (cursor->state == CONSUMER_CURSOR_STOPPED) {
@@ -146,7 +122,7 @@ void consumer_measure_step(struct consumer *consumer)
     }
     metric_set(meters->stopped, (double)stopped_count);
     tell_readiness(consumer, stopped_count);
-    tell_lag(consumer->health, still, now_ms);
+    consumer_lag_tell(consumer->health, still, now_ms);
 }
 
 void consumer_measure_leave(struct consumer *consumer)

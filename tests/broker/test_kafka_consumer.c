@@ -5,6 +5,7 @@
 #include "cmocka_all.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "kafka/kafka_consumer.h"
@@ -294,6 +295,52 @@ static void test_kafka_reader_reads_again_and_answers(void **state)
     assert_true(kafka_reader_close(&reader, 5000));
 }
 
+#define MANY_RECORDS 30000
+#define SLEEP_MS 700 /* Of the second that the library would sleep. */
+
+static void feed_many(struct broker *broker)
+{
+    char value[120] = {0};
+    memset(value, 'v', sizeof value - 1);
+    for (int n = 0; n < MANY_RECORDS; n++) {
+        kafka_feed_put(broker->feed, 0, "k", value, NULL);
+    }
+    kafka_feed_flush(broker->feed);
+}
+
+/* A queue of 1024 records and answers of 128 KiB: full after each of them, and soon empty. Counts how often nothing
+ * comes for long between the first record and the last. */
+static int count_sleeps(struct kafka_consumer *consumer)
+{
+    int sleep_count = 0;
+    int64_t last_ms = 0;
+    for (int n = 0; n < MANY_RECORDS; n++) {
+        struct kafka_consumer_event event = await(consumer, KAFKA_CONSUMER_MESSAGE);
+        int64_t now_ms = clock_monotonic_ms();
+        sleep_count += n > 0 && now_ms - last_ms >= SLEEP_MS;
+        last_ms = now_ms;
+        kafka_message_done(&event.message);
+    }
+    return sleep_count;
+}
+
+/* Before 2.2 librdkafka looks at a queue that was full only a second later; see kafka_waker.c. */
+static void test_kafka_consumer_does_not_sleep_on_a_full_queue(void **state)
+{
+    struct broker *broker = *state;
+    feed_many(broker);
+    struct kafka_consumer_options options = options_of(broker, "hungry");
+    options.memory_size_max = 1024 * 1024;
+    struct err err = ERR_INIT;
+    struct kafka_consumer *consumer = kafka_consumer_open(&options, &err);
+    assert_non_null(consumer);
+    assign_at(consumer, 0);
+    int sleep_count = count_sleeps(consumer);
+    print_message("%d sleeps\n", sleep_count);
+    assert_true(sleep_count <= 1); /* What stands still on a busy machine may look alike. */
+    assert_true(kafka_consumer_close(&consumer, 5000));
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) {
@@ -306,6 +353,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_kafka_consumer_shares_with_a_second_member, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kafka_consumer_is_spent_when_another_has_its_name, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kafka_consumer_refuses_what_it_depends_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_kafka_consumer_does_not_sleep_on_a_full_queue, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kafka_reader_reads_again_and_answers, setup, teardown),
     };
     return cmocka_run_group_tests_name("kafka_consumer", tests, NULL, NULL);

@@ -272,10 +272,12 @@ static void test_relay_waits_for_a_broker_that_is_down_at_its_start(void **state
     forward_to = atoi(strrchr(kafka_fixture_bootstrap(flow->kafka), ':') + 1);
     snprintf(brokers, sizeof brokers, "127.0.0.1:%d", forward_at);
     submit(flow, 5);
+    postgres_fixture_exec(flow->postgres, "UPDATE onceward.outbox SET time = time - interval '2 minutes'");
     struct program *relay =
         flow_kit_start_relay(postgres_fixture_conninfo_as(flow->postgres, "onceward_relay"), brokers, "r", port, NULL);
     assert_true(flow_kit_waits_for_answer(port, "/readyz", "\"database\",\"ready\":true"));
     assert_true(flow_kit_waits_for_answer(port, "/readyz", "\"kafka\",\"ready\":false"));
+    assert_true(flow_kit_waits_for_answer(port, "/readyz", "\"backlog\",\"ready\":false"));
     assert_true(flow_kit_waits_for_answer(port, "/livez", " 200 "));
     assert_int_equal(postgres_fixture_number(flow->postgres, SETTLED), 0);
     pthread_t server;
