@@ -24,6 +24,14 @@ onceward_key_of() {
     printf '%s:%s%s:%s%s:%s' "${#1}" "$1" "${#2}" "$2" "${#3}" "$3" | sha256sum | cut -d ' ' -f 1
 }
 
+# onceward_id_of TEXT...: a request id that is always the same for these texts, for an intent that has a name already which is no
+# UUID: a webhook's delivery, an order's number. A UUID of version 8 (RFC 9562), made of their SHA-256.
+onceward_id_of() {
+    local LC_ALL=C part hash
+    hash=$(for part in "$@"; do printf '%s:%s' "${#part}" "$part"; done | sha256sum)
+    printf '%s-%s-8%s-a%s-%s\n' "${hash:0:8}" "${hash:8:4}" "${hash:13:3}" "${hash:17:3}" "${hash:20:12}"
+}
+
 # onceward_call KEY METHOD PATH [CURL-OPTION]...: prints the answer's body. KEY is '' for a call that only reads. Every try
 # carries the same key. It is tried again where no answer came, and where the answer says so (retry.same_key; without
 # Onceward's own answer: 408, 429 and 5xx), after growing waits and never before Retry-After.

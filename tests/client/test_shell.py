@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import threading
 import time
+import uuid
 
 from producer_fixture import Database, Producer, case, free_port, main
 
@@ -145,6 +146,9 @@ def _(_):
     code, out, _ = ended(shell("onceward_key_new; onceward_key_new; onceward_key_of u pay '{\"ä\": 1}'", 1))
     first, second, hashed = out.split()
     assert code == 0 and first != second and len(first) == 36, out
+    code, out, _ = ended(shell("onceward_id_of psp evt_1; onceward_id_of psp evt_1; onceward_id_of pspe vt_1", 1))
+    one, same, other = out.split()
+    assert code == 0 and one == same != other and str(uuid.UUID(one)) == one and uuid.UUID(one).version == 8, out
     assert hashed == hashlib.sha256('1:u3:pay9:{"ä": 1}'.encode()).hexdigest(), hashed
 
 
