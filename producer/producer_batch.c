@@ -511,6 +511,11 @@ void producer_batch_put(struct producer_batch *batch, struct producer_item *item
     }
 }
 
+bool producer_batch_is_running(struct producer_batch *batch, const char *tenant, const char *key)
+{
+    return producer_flight_is_running(batch->leave.flights, tenant, key);
+}
+
 /* Lets the workers of a queue finish what is in it. */
 static void end_queue(struct producer_batch *batch, struct producer_queue *queue)
 {

@@ -65,21 +65,28 @@ static int compare_flights(const void *left, const void *right)
     return order != 0 ? order : strcmp(a->tenant->name, b->tenant->name);
 }
 
-/* NULL when memory is out. */
-static struct tenant *tenant_of(struct producer_flights *flights, const char *name)
+static struct tenant *find_tenant(struct producer_flights *flights, const char *name)
 {
     struct tenant wanted = {.waiting_count = 0};
     bool is_whole = text_copy(wanted.name, sizeof wanted.name, name);
     assert(is_whole);
     struct tenant **found = tfind(&wanted, &flights->tenants, compare_tenants);
-    if (found != NULL) {
-        return *found;
+    return found == NULL ? NULL : *found;
+}
+
+/* NULL when memory is out. */
+static struct tenant *tenant_of(struct producer_flights *flights, const char *name)
+{
+    struct tenant *tenant = find_tenant(flights, name);
+    if (tenant != NULL) {
+        return tenant;
     }
-    struct tenant *tenant = malloc(sizeof *tenant);
+    tenant = calloc(1, sizeof *tenant);
     if (tenant == NULL) {
         return NULL;
     }
-    *tenant = wanted;
+    bool is_whole = text_copy(tenant->name, sizeof tenant->name, name);
+    assert(is_whole);
     if (tsearch(tenant, &flights->tenants, compare_tenants) == NULL) {
         free(tenant);
         return NULL;
@@ -268,6 +275,15 @@ bool producer_flight_join(struct producer_flights *flights, struct producer_item
         producer_item_refuse(&item, producer_problem("too_busy"), "no memory for the call");
     }
     return joined == JOINED_LEADS;
+}
+
+bool producer_flight_is_running(struct producer_flights *flights, const char *tenant_name, const char *text)
+{
+    thread_lock(&flights->lock);
+    struct tenant *tenant = find_tenant(flights, tenant_name);
+    bool is_running = tenant != NULL && find_flight(flights, tenant, text) != NULL;
+    thread_unlock(&flights->lock);
+    return is_running;
 }
 
 struct producer_item *producer_flight_end(struct producer_flights *flights, struct producer_item *item)

@@ -25,6 +25,9 @@ void producer_flight_close(struct producer_flights **flightsp);
  * or refused: another call is running under its key, or too many wait. */
 bool producer_flight_join(struct producer_flights *flights, struct producer_item *item) MUST_CHECK;
 
+/* Whether a call of this process works or waits under the tenant's key. From any thread. */
+bool producer_flight_is_running(struct producer_flights *flights, const char *tenant_name, const char *text);
+
 /* The leader's call is over. Gives its followers, chained by follower, to be answered. */
 struct producer_item *producer_flight_end(struct producer_flights *flights, struct producer_item *item) MUST_CHECK;
 

@@ -27,9 +27,16 @@ static void answer_row(struct producer_read *read, const struct db_idempotency_r
 static bool run_get(struct producer_read *read, struct db *db, enum producer_read_outcome *ret_outcome, struct err *err)
 {
     struct db_idempotency_row row;
+    struct producer *producer = read->context;
     *ret_outcome = PRODUCER_READ_DONE;
+    /* Asked before the database is: between its tries a call that waits for its request holds no lock on its key, and
+     * one that ends after this line leaves its answer where the look finds it. */
+    bool is_running = producer_batch_is_running(producer->batch, read->tenant, read->text);
     if (!db_idempotency_get(db, read->tenant, read->text, &row, err)) {
         return false;
+    }
+    if (is_running && row.state != DB_IDEMPOTENCY_DONE) {
+        row.state = DB_IDEMPOTENCY_RUNNING;
     }
     if (row.state == DB_IDEMPOTENCY_NONE) {
         http_respond_problem(read->exchange, producer_problem("idempotency_key_not_found"), NULL,
@@ -56,6 +63,7 @@ void producer_keys_get(void *context, struct http_exchange *exchange)
     if (read == NULL) {
         return;
     }
+    read->context = producer;
     bool is_whole = text_copy(read->text, sizeof read->text, text);
     assert(is_whole);
     producer_reader_put(producer->reader, read);

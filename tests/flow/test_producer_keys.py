@@ -499,6 +499,25 @@ def _(world):
     assert shown["key"] == strange and shown["event_id"] is None and shown["resource"] == created.headers["Location"]
 
 
+@case("F15", "a key says in_progress all the while that its call waits for a request which a rival holds")
+def _(world):
+    name = world.producer.create()
+    rival = hold_request(world, name)
+    seen = []
+
+    def look():
+        wait_for(lambda: "onceward_producer_busy_total 0" not in waiting(world.producer))
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            answer = world.producer.get("/idempotency-keys/waits-for-rival")
+            seen.append(answer.json.get("state", answer.code))
+        rival.end()
+    expect(in_parallel([lambda: world.producer.post(f"/requests/{name}/submit", None, keyed("waits-for-rival")),
+                        look])[0], 200)
+    assert len(seen) > 50 and set(seen) == {"in_progress"}, {state: seen.count(state) for state in seen}
+    assert world.producer.get("/idempotency-keys/waits-for-rival").json["state"] == "completed"
+
+
 @case("F16", "expired keys are deleted, in bites, and never those that are valid or held")
 def _(world):
     world.db.sql("INSERT INTO onceward.idempotency_keys (tenant, key, fingerprint, components, status, headers, body, "
