@@ -315,20 +315,43 @@ static enum db_tx_outcome run_items(struct worker *worker, struct db *db, struct
     return outcome;
 }
 
+/* Without those that have been settled. */
+static size_t drop_settled(struct producer_item **items, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (items[i] != NULL) {
+            items[kept++] = items[i];
+        }
+    }
+    return kept;
+}
+
+/* Over whatever connection there is, *ret_db; NULL: none. */
+static enum db_tx_outcome try_batch(struct worker *worker, struct producer_item **items, size_t count,
+                                    struct db **ret_db, struct err *err)
+{
+    *ret_db = producer_connection_get(&worker->connection, err);
+    return *ret_db == NULL ? DB_TX_FAILED : run_items(worker, *ret_db, items, count, err);
+}
+
+/* A connection that was lost while nobody used it is found out by its use, and after a restart of the server each batcher
+ * has one: so what wrote nothing goes at once over a new connection, which is no attempt of the items. */
 static void run_batch(struct worker *worker, struct producer_item **items, size_t count)
 {
     struct err err = ERR_INIT;
-    struct db *db = producer_connection_get(&worker->connection, &err);
-    if (db == NULL) {
-        fail_items(worker, items, count, &err, false);
-        return;
-    }
+    struct db *db = NULL;
     metric_observe(worker->batch->item_sizes, (double)count);
-    enum db_tx_outcome outcome = run_items(worker, db, items, count, &err);
+    enum db_tx_outcome outcome = try_batch(worker, items, count, &db, &err);
+    if (outcome == DB_TX_FAILED && db != NULL && !db_is_usable(db)) {
+        err_clear(&err);
+        count = drop_settled(items, count);
+        outcome = try_batch(worker, items, count, &db, &err);
+    }
     if (outcome == DB_TX_COMMITTED) {
         return;
     }
-    if (!must_run_alone(db, count, outcome)) {
+    if (db == NULL || !must_run_alone(db, count, outcome)) {
         fail_items(worker, items, count, &err, outcome == DB_TX_UNKNOWN);
         return;
     }

@@ -15,7 +15,6 @@
 
 #define IDLE_WAIT_MS 500
 #define THREAD_COUNT_MAX 64
-#define ATTEMPT_COUNT_MAX 2
 
 struct worker {
     struct producer_reader *reader;
@@ -71,24 +70,32 @@ void producer_reader_put_back(struct producer_reader *reader, struct producer_re
 
 static void fail(struct worker *worker, struct producer_read *read, const struct err *err)
 {
-    bool is_down = worker->connection.was_down;
-    if (err->kind == ERR_TRANSIENT && !is_down && ++read->attempt < ATTEMPT_COUNT_MAX) {
-        producer_queue_put_back(worker->reader->queue, &read->entry, 0);
-        return;
-    }
-    if (!is_down && producer_problem_of(err)->status >= 500) {
+    if (!worker->connection.was_down && producer_problem_of(err)->status >= 500) {
         log_error("producer.read_failed", LOG_FIELDS(LOG_ERR(err)), "%s", err->text);
     }
     producer_problem_answer(read->exchange, err);
     producer_read_free(&read);
 }
 
+static bool try_read(struct worker *worker, struct producer_read *read, enum producer_read_outcome *ret_outcome,
+                     struct err *err)
+{
+    struct db *db = producer_connection_get(&worker->connection, err);
+    return db != NULL && read->run(read, db, ret_outcome, err);
+}
+
+/* After a restart of the server every reader has a stale connection, and only its use tells. So the second try is the
+ * same reader's, over a connection that it has just opened. */
 static void run_read(struct worker *worker, struct producer_read *read)
 {
     struct err err = ERR_INIT;
     enum producer_read_outcome outcome = PRODUCER_READ_DONE;
-    struct db *db = producer_connection_get(&worker->connection, &err);
-    if (db == NULL || !read->run(read, db, &outcome, &err)) {
+    bool is_good = try_read(worker, read, &outcome, &err);
+    if (!is_good && err.kind == ERR_TRANSIENT && !worker->connection.was_down) {
+        err_clear(&err);
+        is_good = try_read(worker, read, &outcome, &err);
+    }
+    if (!is_good) {
         fail(worker, read, &err);
     } else if (outcome == PRODUCER_READ_AGAIN) {
         producer_queue_put_back(worker->reader->queue, &read->entry, read->again_ms);

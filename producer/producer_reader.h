@@ -71,7 +71,6 @@ struct producer_read {
     int64_t until_ms;  /* Of one that waits (producer_wait.h), as the next two. */
     int64_t outbox_id; /* 0: not known yet. */
     enum producer_wait_outcome wait_outcome;
-    int attempt;
 };
 
 struct producer_reader_options {

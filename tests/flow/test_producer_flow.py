@@ -685,6 +685,27 @@ def _(world):
         producer.stop()
 
 
+@case("D1", "a restart of the database costs no call that comes after it: every stale connection is found out inside")
+def _(world):
+    producer = Producer(world.bin_dir, world.db.role(), readers="8", batchers="8", large_writers="8")
+    try:
+        name = producer.create()
+        large = "x" * 70000
+        for _ in range(3):
+            warm = [lambda: producer.get(f"/requests/{name}")] * 12
+            warm += [lambda: producer.post("/submissions", {"type": "demo"})] * 12
+            warm += [lambda: producer.post("/submissions", {"type": "demo", "data": {"a": large}})] * 12
+            assert {answer.status for answer in in_parallel(warm)} <= {200, 201}
+            cut = int(world.db.value("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = "
+                                     "current_database() AND usename = 'onceward_producer'"))
+            assert cut > 20, cut
+            expect(producer.get(f"/requests/{name}"), 200)
+            expect(producer.post("/submissions", {"type": "demo"}), 201)
+            expect(producer.post("/submissions", {"type": "demo", "data": {"a": large}}), 201)
+    finally:
+        producer.stop()
+
+
 @case("D7", "it starts while the database is away")
 def _(world):
     proxy = Proxy(*database_address())
