@@ -20,7 +20,6 @@
 
 #define REFUSE(conn, problem, ...) refuse(conn, &(problem), NULL, __VA_ARGS__)
 #define BODY_FIRST_CAPACITY 4096
-#define REFUSED_CONNECTION_COUNT_MAX 64 /* Beyond the limit so many are told so, the rest is just closed. */
 
 static void refuse(struct http_conn *conn, const struct http_problem *problem, const struct http_header *header,
                    const char *format, ...) PRINTF_LIKE(4, 5);
@@ -75,6 +74,7 @@ static void on_closed(uv_handle_t *handle)
         return;
     }
     struct http_server *server = conn->server;
+    http_peer_leave(&server->peers, conn->peer);
     buf_done(&conn->head);
     free(conn->rest);
     free(conn);
@@ -283,17 +283,24 @@ static void take_whole_head(struct http_conn *conn)
         return;
     }
     bool is_accepted = head_is_accepted(conn);
-    const char *wrong = is_accepted ? NULL : llhttp_get_error_reason(&conn->parser);
     size_t size = 0;
     exchange->head_bytes = buf_take(&conn->head, &size);
-    if (wrong == NULL) {
-        wrong = http_head_parse(exchange->head_bytes, size, &exchange->head);
+    const char *wrong = http_head_parse(exchange->head_bytes, size, &exchange->head);
+    if (wrong == NULL && !http_head_method_is_known(exchange->head.method)) {
+        REFUSE(conn, http_problem_method_unknown, "no path here takes this method; methods are written in upper case");
+        return;
+    }
+    if (wrong == NULL && !is_accepted) {
+        const char *reason = llhttp_get_error_reason(&conn->parser);
+        wrong = reason != NULL ? reason : "the head does not end where it seems to";
     }
     bool has_body = is_accepted && (conn->is_chunked || conn->length_left > 0);
     if (wrong == NULL && exchange->head.has_body != has_body) {
         wrong = "the size of the body is in doubt";
     }
-    if (wrong != NULL) {
+    if (exchange->head.has_too_many_headers) {
+        REFUSE(conn, http_problem_head_too_large, "the limit is %d header lines", HTTP_HEADER_COUNT_MAX);
+    } else if (wrong != NULL) {
         REFUSE(conn, http_problem_request_malformed, "%s", wrong);
     } else if (!find_route(conn)) {
         return;
@@ -337,8 +344,10 @@ static size_t take_head(struct http_conn *conn, const char *bytes, size_t size)
         REFUSE(conn, http_problem_request_malformed, "a byte that no head holds, or a line that does not end in CR LF");
         break;
     case HTTP_SCAN_MORE:
-        if (conn->head.size == size_max) {
-            REFUSE(conn, http_problem_head_too_large, "the limit is %zu bytes", size_max);
+        if (conn->head.size == size_max && memchr(conn->head.data, '\n', size_max) == NULL) {
+            REFUSE(conn, http_problem_target_too_long, "the limit is %zu bytes for request line and headers", size_max);
+        } else if (conn->head.size == size_max) {
+            REFUSE(conn, http_problem_head_too_large, "the limit is %zu bytes for request line and headers", size_max);
         }
         break;
     }
@@ -373,6 +382,18 @@ static size_t take_length(struct http_conn *conn, const char *bytes, size_t size
     return taken;
 }
 
+/* What a chunk announces is judged before its bytes come; data_size of them have. */
+static bool chunk_fits(struct http_conn *conn, size_t data_size)
+{
+    size_t size_max = conn->exchange->body_size_max;
+    size_t room = size_max - conn->exchange->body_size;
+    bool fits = data_size <= room && conn->chunk.left_size <= room - data_size;
+    if (!fits) {
+        REFUSE(conn, http_problem_body_too_large, "the limit here is %zu bytes", size_max);
+    }
+    return fits;
+}
+
 static size_t take_chunks(struct http_conn *conn, const char *bytes, size_t size)
 {
     size_t taken = 0;
@@ -383,6 +404,9 @@ static size_t take_chunks(struct http_conn *conn, const char *bytes, size_t size
         break;
     case HTTP_CHUNK_STEP_DONE: hand_over(conn); break;
     case HTTP_CHUNK_STEP_MORE:
+        if (conn->chunk.place == HTTP_CHUNK_DATA && !chunk_fits(conn, data_size)) {
+            return size;
+        }
         if (data_size > 0 && !keep_body(conn, bytes + taken, data_size)) {
             return size;
         }
@@ -579,16 +603,17 @@ void http_conn_accept(struct http_server *server)
         return;
     }
     uv_tcp_nodelay(&conn->tcp, 1);
-    if (server->conn_count > server->options.limits.connection_count_max + REFUSED_CONNECTION_COUNT_MAX) {
+    conn->peer = http_peer_join(&server->peers, &conn->tcp);
+    bool is_far = false;
+    const char *wrong = http_server_over_limit(server, conn, &is_far);
+    if (is_far) {
         http_conn_close(conn);
-        return;
+    } else if (wrong != NULL) {
+        REFUSE(conn, http_problem_busy, "%s", wrong);
+    } else {
+        set_deadline(conn, server->options.limits.header_timeout_ms);
+        start_reading(conn);
     }
-    if (server->conn_count > server->options.limits.connection_count_max) {
-        REFUSE(conn, http_problem_busy, "the server has as many connections as it takes");
-        return;
-    }
-    set_deadline(conn, server->options.limits.header_timeout_ms);
-    start_reading(conn);
 }
 
 void http_conn_stop(struct http_conn *conn)

@@ -31,12 +31,14 @@ static const struct status_text status_texts[] = {
     {409, "Conflict"},
     {410, "Gone"},
     {413, "Content Too Large"},
+    {414, "URI Too Long"},
     {415, "Unsupported Media Type"},
     {417, "Expectation Failed"},
     {422, "Unprocessable Content"},
     {429, "Too Many Requests"},
     {431, "Request Header Fields Too Large"},
     {500, "Internal Server Error"},
+    {501, "Not Implemented"},
     {503, "Service Unavailable"},
 };
 
@@ -72,6 +74,9 @@ struct http_exchange *http_exchange_new(struct http_server *server, struct http_
         exchange->server = server;
         exchange->conn = conn;
         exchange->route = HTTP_ROUTE_NONE;
+        if (conn->peer != NULL) {
+            exchange->peer = conn->peer->address;
+        }
         exchange->started_ns = uv_hrtime();
         atomic_fetch_add(&server->exchange_count, 1);
     }
@@ -123,6 +128,11 @@ void http_exchange_watch(struct http_exchange *exchange)
 bool http_exchange_has_left(const struct http_exchange *exchange)
 {
     return atomic_load(&exchange->has_left);
+}
+
+const struct http_peer_address *http_exchange_peer(const struct http_exchange *exchange)
+{
+    return &exchange->peer;
 }
 
 void http_exchange_set_note(struct http_exchange *exchange, const void *note)

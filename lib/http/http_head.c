@@ -3,8 +3,8 @@
  * Our own reading of a request's head. llhttp reads the same bytes and decides
  * the framing; a request is served only if both accept it. What llhttp lets
  * pass and this file refuses: a blank before a colon, folded lines, no Host or
- * two, bytes beyond ASCII in a target, codings before chunked, HTTP/0.9, the
- * absolute form and doubled blanks.
+ * two, bytes beyond ASCII in a target, codings before chunked, HTTP/0.9, an
+ * authority in the target that is not the Host's, and doubled blanks.
  */
 #include "http_private.h"
 
@@ -70,18 +70,32 @@ static char *next_line(char **cursor)
     return line;
 }
 
+/* "http://host/path", which every server must take (RFC 9112, 3.2.2). Gives where the path or the query begins; NULL:
+ * it is another form. https is what a proxy that ended TLS hands on. */
+static char *skip_authority(char *target, struct http_head *head)
+{
+    size_t scheme_size = strncasecmp(target, "http://", 7) == 0 ? 7 : strncasecmp(target, "https://", 8) == 0 ? 8 : 0;
+    if (scheme_size == 0) {
+        return NULL;
+    }
+    head->authority = target + scheme_size;
+    head->authority_size = strcspn(head->authority, "/?");
+    return target + scheme_size + head->authority_size;
+}
+
 static const char *parse_target(char *target, struct http_head *head)
 {
-    if (target[0] != '/') {
-        return "the target must be a path that begins with a slash";
-    }
     for (const char *c = target; *c != '\0'; c++) {
         if (!is_target((unsigned char)*c)) {
             return "a byte in the target that must be percent-encoded";
         }
     }
-    head->path = target;
-    head->query = strchr(target, '?');
+    char *path = target[0] == '/' ? target : skip_authority(target, head);
+    if (path == NULL) {
+        return "the target must be a path that begins with a slash, or http:// with the Host and such a path";
+    }
+    head->path = path[0] == '/' ? path : "/";
+    head->query = strchr(path, '?');
     if (head->query != NULL) {
         *head->query++ = '\0';
     }
@@ -143,6 +157,7 @@ static const char *parse_header(char *line, struct http_head *head)
         *c = (char)tolower((unsigned char)*c);
     }
     if (head->header_count == HTTP_HEADER_COUNT_MAX) {
+        head->has_too_many_headers = true;
         return "too many header lines";
     }
     char *value = colon + 1;
@@ -175,7 +190,11 @@ static const char *check_host(const struct http_head *head)
             return "a byte in Host that no host has";
         }
     }
-    return NULL;
+    /* Two names for one service would be two readings of one request, so the standard's "ignore Host" is not enough. */
+    bool is_named_twice =
+        head->authority != NULL && (head->authority_size == 0 || count == 0 || strlen(host) != head->authority_size ||
+                                    strncasecmp(host, head->authority, head->authority_size) != 0);
+    return is_named_twice ? "the target names another host than Host does" : NULL;
 }
 
 static const char *check_framing(struct http_head *head)
@@ -205,6 +224,17 @@ static const char *check_expect(struct http_head *head)
     head->has_other_expectation = count > 0 && !is_continue;
     head->expects_continue = is_continue && head->minor_version == 1;
     return NULL;
+}
+
+bool http_head_method_is_known(const char *method)
+{
+    static const char *const known[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(method, known[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 const char *http_head_parse(char *bytes, size_t size, struct http_head *ret_head)

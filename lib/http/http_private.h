@@ -32,14 +32,17 @@ enum http_scan { HTTP_SCAN_MORE, HTTP_SCAN_COMPLETE, HTTP_SCAN_BROKEN };
 
 struct http_head {
     const char *method;
-    char *path;
-    char *query; /* NULL without "?". */
+    const char *path;
+    char *query;           /* NULL without "?". */
+    const char *authority; /* Of a target in absolute form, authority_size bytes; else NULL. */
+    size_t authority_size;
     int minor_version;
     struct http_header headers[HTTP_HEADER_COUNT_MAX];
     size_t header_count;
     bool has_body;
     bool expects_continue;
     bool has_other_expectation;
+    bool has_too_many_headers; /* What is wrong with it. */
 };
 
 /* Looks for the empty line from *offset on and moves *offset; *ret_size is the head's size with it. */
@@ -47,6 +50,9 @@ enum http_scan http_head_scan(const char *bytes, size_t size, size_t *offset, si
 
 /* Cuts a complete head into texts, in place. NULL, or a static text that says what is wrong with it. */
 const char *http_head_parse(char *bytes, size_t size, struct http_head *ret_head);
+
+/* Whether a route could take it, so that it is worth an Allow. CONNECT is none: tunnels there are not. */
+bool http_head_method_is_known(const char *method);
 
 /* ---- http_chunk.c ---- */
 
@@ -105,6 +111,7 @@ struct http_exchange {
     size_t body_size_max;
     size_t reserved_size; /* Of the server's budget. */
     bool is_head_method;
+    struct http_peer_address peer;
     int status;
     char *answer_head; /* Without Date, Connection and the empty line. */
     size_t answer_head_size;
@@ -118,6 +125,21 @@ void http_exchange_free(struct http_exchange *exchange);
 
 /* So that it can be answered anew. */
 void http_exchange_forget_answer(struct http_exchange *exchange);
+
+/* ---- http_peer.c ---- */
+
+/* Those who are connected. Loop thread only. */
+struct http_peer {
+    struct http_peer_address address;
+    size_t conn_count;
+};
+
+/* One more connection of whoever is at the other end: an IPv4 address, or the /64 of an IPv6 one, since who has one of
+ * its addresses has them all. NULL when memory is out. */
+struct http_peer *http_peer_join(void **peers, const uv_tcp_t *tcp);
+
+/* One less; the last takes the peer with it. */
+void http_peer_leave(void **peers, struct http_peer *peer);
 
 /* ---- connections ---- */
 
@@ -139,6 +161,7 @@ struct http_conn {
     struct http_server *server;
     struct http_conn *next;
     struct http_conn *previous;
+    struct http_peer *peer; /* NULL without memory for it. */
     enum http_conn_state state;
     int open_handle_count;
     llhttp_t parser;
@@ -175,6 +198,7 @@ struct http_server {
     int port;
     struct http_conn *conns;
     size_t conn_count;
+    void *peers;        /* tsearch's. */
     size_t bodies_size; /* Loop thread only. */
     bool is_stopping;   /* Loop thread only. */
     char read_buffer[HTTP_READ_SIZE];
@@ -197,6 +221,12 @@ bool http_server_reserve(struct http_server *server, struct http_exchange *excha
 void http_server_release(struct http_server *server, struct http_exchange *exchange);
 const char *http_server_date(struct http_server *server);
 void http_server_count(struct http_server *server, const struct http_exchange *exchange);
+
+/* Takes a connection that there is no memory for, and closes it: libuv offers no further one until this is taken. */
+void http_server_turn_away(struct http_server *server);
+
+/* Why this new connection is one too many; NULL: it is not. *ret_is_far: it is not even told so. */
+const char *http_server_over_limit(const struct http_server *server, const struct http_conn *conn, bool *ret_is_far);
 void http_server_conn_gone(struct http_server *server);
 
 /* libuv offers no further connection until this one has been taken: it is, and closed. */

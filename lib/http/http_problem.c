@@ -25,6 +25,10 @@ const struct http_problem http_problem_request_malformed = {
     "request_malformed", 400, "The request's framing is in doubt", false, false, HTTP_PROBLEM_NO_RETRY};
 const struct http_problem http_problem_head_too_large = {
     "head_too_large", 431, "Request line and headers are too large", false, false, HTTP_PROBLEM_NO_RETRY};
+const struct http_problem http_problem_target_too_long = {
+    "target_too_long", 414, "The request line is too long", false, false, HTTP_PROBLEM_NO_RETRY};
+const struct http_problem http_problem_method_unknown = {
+    "method_unknown", 501, "No path takes this method", false, false, HTTP_PROBLEM_NO_RETRY};
 const struct http_problem http_problem_body_too_large = {
     "body_too_large", 413, "The body is over the limit", false, false, HTTP_PROBLEM_NO_RETRY};
 const struct http_problem http_problem_body_not_expected = {

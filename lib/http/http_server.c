@@ -14,6 +14,7 @@
 #include "base/text.h"
 
 #define LISTEN_BACKLOG 1024
+#define REFUSED_CONNECTION_COUNT_MAX 64 /* Beyond a limit so many are told so, the rest is just closed. */
 
 const struct http_limits http_limits_default = {
     .connection_count_max = 4096,
@@ -103,6 +104,43 @@ static bool make_metrics(struct http_server *server)
     server->bodies_gauge =
         metrics_gauge(metrics, "onceward_http_bodies_bytes", "Bodies and large answers in memory.", NULL);
     return true;
+}
+
+/* ---- connections that are too many ---- */
+
+static void on_turned_away(uv_handle_t *handle)
+{
+    struct http_server *server = handle->data;
+    server->is_turning_away = false;
+    if (server->has_another && !server->is_stopping) {
+        server->has_another = false;
+        http_conn_accept(server);
+    }
+}
+
+void http_server_turn_away(struct http_server *server)
+{
+    if (server->is_turning_away) {
+        server->has_another = true;
+        return;
+    }
+    int failed = uv_tcp_init(&server->loop, &server->turned_away);
+    assert(failed == 0);
+    server->turned_away.data = server;
+    server->is_turning_away = true;
+    (void)uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&server->turned_away);
+    uv_close((uv_handle_t *)&server->turned_away, on_turned_away);
+}
+
+const char *http_server_over_limit(const struct http_server *server, const struct http_conn *conn, bool *ret_is_far)
+{
+    const struct http_limits *limits = &server->options.limits;
+    size_t of_peer = limits->peer_connection_count_max == 0 || conn->peer == NULL ? 0 : conn->peer->conn_count;
+    *ret_is_far = server->conn_count > limits->connection_count_max + REFUSED_CONNECTION_COUNT_MAX ||
+                  of_peer > limits->peer_connection_count_max + REFUSED_CONNECTION_COUNT_MAX;
+    return server->conn_count > limits->connection_count_max ? "the server has as many connections as it takes"
+           : of_peer > limits->peer_connection_count_max ? "there are as many connections from this address as may be"
+                                                         : NULL;
 }
 
 /* ---- stopping ---- */

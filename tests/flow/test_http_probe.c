@@ -3,132 +3,7 @@
  * Raw bytes against the real server: what is in doubt is refused once and the
  * connection closed, what is sound is answered in order.
  */
-#include "cmocka_all.h"
-
-#include <arpa/inet.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include "base/clock.h"
-#include "base/thread.h"
-#include "http/health.h"
-#include "http/http_problem.h"
-#include "http/http_query.h"
-#include "http/http_server.h"
-#include "http/metrics.h"
-
-#define ANSWER_SIZE 65536
-#define FIRST_BYTE_MS 5000 /* Until something is said at all, on a busy machine too. */
-#define HOST "Host: test\r\n"
-#define BODY_MAX 1000
-
-/* ---- a server with three small routes ---- */
-
-static void handle_echo(void *context, struct http_exchange *exchange)
-{
-    (void)context;
-    const struct http_request *request = http_exchange_request(exchange);
-    char text[BODY_MAX + 200];
-    snprintf(text, sizeof text, "%s|%s|%.*s", request->method, request->params[0] == NULL ? "" : request->params[0],
-             (int)request->body_size, request->body);
-    http_respond_text(exchange, 200, "text/plain", text);
-}
-
-static void answer_late(void *context)
-{
-    struct timespec wait = {.tv_nsec = 400 * 1000 * 1000};
-    nanosleep(&wait, NULL);
-    http_respond_text(context, 200, "text/plain", "late");
-}
-
-static struct thread late_threads[64];
-static size_t late_count;
-
-static void handle_late(void *context, struct http_exchange *exchange)
-{
-    (void)context;
-    struct err err = ERR_INIT;
-    assert_true(late_count < 64);
-    assert_true(thread_start(&late_threads[late_count++], "late", answer_late, exchange, &err));
-}
-
-static const struct http_route routes[] = {
-    {"POST", "/echo", BODY_MAX, handle_echo},
-    {"PUT", "/echo/{id}", BODY_MAX, handle_echo},
-    {"GET", "/echo/{id}", 0, handle_echo},
-    {"GET", "/late", 0, handle_late},
-};
-
-static struct http_server *server;
-static struct metrics *metrics;
-
-static int start(void **state)
-{
-    (void)state;
-    struct err err = ERR_INIT;
-    metrics = metrics_new(&err);
-    struct http_options options = {.listen = "127.0.0.1:0",
-                                   .routes = routes,
-                                   .route_count = sizeof routes / sizeof *routes,
-                                   .limits = http_limits_default,
-                                   .metrics = metrics};
-    options.limits.header_timeout_ms = 300;
-    options.limits.body_timeout_ms = 300;
-    options.limits.head_size_max = 4096;
-    options.limits.connection_count_max = 40;
-    options.limits.bodies_size_max = 4000;
-    server = http_server_open(&options, &err);
-    return server == NULL ? -1 : 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < late_count; i++) {
-        thread_join(&late_threads[i]);
-    }
-    http_server_free(&server);
-    metrics_free(&metrics);
-    return 0;
-}
-
-/* ---- a client ---- */
-
-static int dial(void)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)http_server_port(server))};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    return fd;
-}
-
-static void put(int fd, const char *bytes, size_t size)
-{
-    assert_int_equal(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
-}
-
-/* Reads until the peer closes (*ret_closed) or is silent for wait_ms behind what it said. */
-static size_t collect(int fd, char *answer, int wait_ms, bool *ret_closed)
-{
-    size_t size = 0;
-    *ret_closed = false;
-    struct pollfd poller = {.fd = fd, .events = POLLIN};
-    while (size < ANSWER_SIZE - 1 && poll(&poller, 1, size == 0 ? FIRST_BYTE_MS : wait_ms) > 0) {
-        ssize_t got = recv(fd, answer + size, ANSWER_SIZE - 1 - size, 0);
-        if (got <= 0) {
-            *ret_closed = true;
-            break;
-        }
-        size += (size_t)got;
-    }
-    answer[size] = '\0';
-    return size;
-}
+#include "http_fixture.h"
 
 static size_t count_of(const char *text, const char *piece)
 {
@@ -137,12 +12,6 @@ static size_t count_of(const char *text, const char *piece)
         count++;
     }
     return count;
-}
-
-static int status_of(const char *answer)
-{
-    int status = 0;
-    return sscanf(answer, "HTTP/1.1 %d", &status) == 1 ? status : 0;
 }
 
 /* ---- the table ---- */
@@ -203,6 +72,8 @@ static const struct probe probes[] = {
      false},
     {"chunks over the limit", RAW("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3e8\r\n"), 408,
      "request_timeout", false},
+    {"a chunk that announces more than the limit",
+     RAW("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3e9\r\n"), 413, "body_too_large", false},
     {"another expectation", RAW("POST /echo HTTP/1.1\r\n" HOST "Expect: miracles\r\nContent-Length: 1\r\n\r\n"), 417,
      "expectation_failed", false},
     {"two Content-Lengths", RAW("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc"),
@@ -273,11 +144,28 @@ static const struct probe probes[] = {
     {"a lower-case version", RAW("GET /echo/a http/1.1\r\n" HOST "\r\n"), MALFORMED},
     {"HTTP/2 with prior knowledge", RAW("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), MALFORMED},
     {"a TLS hello", RAW("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), MALFORMED},
-    {"the absolute form", RAW("GET http://test/echo/a HTTP/1.1\r\n" HOST "\r\n"), MALFORMED},
+    {"the absolute form is served", RAW("GET http://test/echo/a HTTP/1.1\r\n" HOST "\r\n"), 200, "GET|a|", true},
+    {"the absolute form in upper case, from behind TLS", RAW("GET HTTPS://TEST/echo/a?b HTTP/1.1\r\n" HOST "\r\n"), 200,
+     "GET|a|", true},
+    {"the absolute form without a path is the root", RAW("GET http://test HTTP/1.1\r\n" HOST "\r\n"), 404,
+     "\"code\":\"not_found\"", true},
+    {"the absolute form with a query and no path", RAW("GET http://test?a=b HTTP/1.1\r\n" HOST "\r\n"), 404,
+     "\"code\":\"not_found\"", true},
+    {"the absolute form of another host than Host", RAW("GET http://other/echo/a HTTP/1.1\r\n" HOST "\r\n"), MALFORMED},
+    {"the absolute form of a longer host than Host", RAW("GET http://test.b/echo/a HTTP/1.1\r\n" HOST "\r\n"),
+     MALFORMED},
+    {"the absolute form with a user", RAW("GET http://u@test/echo/a HTTP/1.1\r\n" HOST "\r\n"), MALFORMED},
+    {"the absolute form without a host", RAW("GET http:///echo/a HTTP/1.1\r\nHost:\r\n\r\n"), MALFORMED},
+    {"the absolute form of another scheme", RAW("GET ftp://test/echo/a HTTP/1.1\r\n" HOST "\r\n"), MALFORMED},
+    {"the absolute form in HTTP/1.0 without Host", RAW("GET http://test/echo/a HTTP/1.0\r\n\r\n"), MALFORMED},
     {"CONNECT", RAW("CONNECT test:80 HTTP/1.1\r\n" HOST "\r\n"), MALFORMED},
     {"the asterisk form", RAW("OPTIONS * HTTP/1.1\r\n" HOST "\r\n"), MALFORMED},
-    {"a method in lower case", RAW("get /echo/a HTTP/1.1\r\n" HOST "\r\n"), MALFORMED},
-    {"a method that nobody knows", RAW("FROB /echo/a HTTP/1.1\r\n" HOST "\r\n"), MALFORMED},
+    {"a method in lower case", RAW("get /echo/a HTTP/1.1\r\n" HOST "\r\n"), 501, "method_unknown", false},
+    {"a method that nobody knows", RAW("FROB /echo/a HTTP/1.1\r\n" HOST "\r\n"), 501, "method_unknown", false},
+    {"a method of other protocols", RAW("PROPFIND /echo/a HTTP/1.1\r\n" HOST "\r\n"), 501, "method_unknown", false},
+    {"CONNECT of a path", RAW("CONNECT /echo/a HTTP/1.1\r\n" HOST "\r\n"), 501, "method_unknown", false},
+    {"TRACE is 405 with Allow", RAW("TRACE /echo/a HTTP/1.1\r\n" HOST "\r\n"), 405, "Allow: PUT, GET, HEAD\r\n", true},
+    {"a method that nobody knows in a head that is in doubt", RAW("FROB /echo/a HTTP/1.1\r\n\r\n"), MALFORMED},
     {"what follows a refusal is not read", RAW("GET /echo/a HTTP/1.1\r\n\r\nGET /echo/b HTTP/1.1\r\n" HOST "\r\n"),
      MALFORMED},
     {"a head that is not finished in time", RAW("GET /echo/a HTTP/1.1\r\nHost: t"), 408, "request_timeout", false},
@@ -474,23 +362,6 @@ static void test_http_bodies_over_the_budget_are_503(void **state)
     close(fd);
 }
 
-static void test_http_connections_over_the_limit_are_503(void **state)
-{
-    (void)state;
-    char answer[ANSWER_SIZE];
-    bool was_closed = false;
-    int fds[41];
-    for (int i = 0; i < 41; i++) {
-        fds[i] = dial();
-    }
-    collect(fds[40], answer, 200, &was_closed);
-    assert_int_equal(status_of(answer), 503);
-    for (int i = 0; i < 41; i++) {
-        close(fds[i]);
-    }
-    usleep(20000);
-}
-
 static void test_http_a_client_that_left_harms_nobody(void **state)
 {
     (void)state;
@@ -546,7 +417,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(test_http_a_head_over_the_limit_is_431),
     cmocka_unit_test(test_http_the_deadline_is_absolute_not_idle),
     cmocka_unit_test(test_http_bodies_over_the_budget_are_503),
-    cmocka_unit_test(test_http_connections_over_the_limit_are_503),
     cmocka_unit_test(test_http_a_client_that_left_harms_nobody),
     cmocka_unit_test(test_http_stop_lets_a_request_finish),
     cmocka_unit_test(test_metrics_count_the_answers),

@@ -3,9 +3,9 @@
  * The canonical form as the fingerprint of a call: equal values have one, however they are written, and different
  * decimals have two.
  *
- * Input: a line with a number, a line with another, each as JSON writes it; then any JSON value. The numbers are compared
- * by a naive reading of their digits; the value is written anew with members backwards, all characters of its strings as
- * escapes, white space wherever it may stand, and numbers with another exponent.
+ * Input: a line with a number, a line with another, each as JSON writes it; then any JSON value. The numbers are
+ * compared by a naive reading of their digits; the value is written anew with members backwards, all characters of its
+ * strings as escapes, white space wherever it may stand, and numbers with another exponent.
  */
 #include <assert.h>
 #include <ctype.h>

@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "fuzz_kit.h"
 #include "http/http_query.h"
@@ -113,13 +114,30 @@ static void check_target(struct http_head *head)
     size_t index = HTTP_ROUTE_NONE;
     assert(head->path[0] == '/' && strpbrk(head->path, "? #") == NULL && fuzz_is_plain(head->path));
     size_t path_size = strlen(head->path);
-    enum http_match match = http_route_find(routes, route_count, head->method, head->path, &index, params, allow);
+    char *path = strdup(head->path);
+    assert(path != NULL);
+    enum http_match match = http_route_find(routes, route_count, head->method, path, &index, params, allow);
     assert((match == HTTP_MATCH_NO_METHOD) == (allow[0] != '\0') || match == HTTP_MATCH_FOUND);
     for (size_t i = 0; match == HTTP_MATCH_FOUND && i < HTTP_PARAM_COUNT_MAX && params[i] != NULL; i++) {
-        assert(params[i] > head->path && params[i] < head->path + path_size);
+        assert(params[i] > path && params[i] < path + path_size);
         assert(params[i][0] != '\0' && strchr(params[i], '/') == NULL);
     }
+    free(path);
     check_query(head->query);
+}
+
+/* An authority in the target is the one that Host names. */
+static void check_authority(const struct http_head *head)
+{
+    size_t host_count = 0;
+    for (size_t i = 0; i < head->header_count; i++) {
+        if (strcmp(head->headers[i].name, "host") == 0) {
+            host_count++;
+            assert(head->authority == NULL ||
+                   strncasecmp(head->headers[i].value, head->authority, strlen(head->headers[i].value)) == 0);
+        }
+    }
+    assert(host_count <= 1 && (host_count == 1 || (head->minor_version == 0 && head->authority == NULL)));
 }
 
 static void check_head(const char *bytes, size_t size)
@@ -135,6 +153,7 @@ static void check_head(const char *bytes, size_t size)
     if (wrong == NULL) {
         assert(head.method[0] != '\0' && head.minor_version >= 0 && head.minor_version <= 1);
         check_headers(&head);
+        check_authority(&head);
         /* Where the two readings differ the server answers 400; that they do not is what keeps it from happening. */
         assert(!is_accepted || head.has_body == (framing.is_chunked || framing.length > 0));
         check_target(&head);

@@ -33,6 +33,8 @@ extern const struct http_problem http_problem_not_found;
 extern const struct http_problem http_problem_method_not_allowed;
 extern const struct http_problem http_problem_request_malformed;
 extern const struct http_problem http_problem_head_too_large;
+extern const struct http_problem http_problem_target_too_long;
+extern const struct http_problem http_problem_method_unknown;
 extern const struct http_problem http_problem_body_too_large;
 extern const struct http_problem http_problem_body_not_expected;
 extern const struct http_problem http_problem_request_timeout;

@@ -42,6 +42,11 @@ struct http_request {
     size_t body_size;
 };
 
+/* Who is at the other end of a connection: an IPv4 address (as IPv6 writes it), or the upper half of an IPv6 one. */
+struct http_peer_address {
+    unsigned char bytes[16];
+};
+
 /* A handler runs on the loop's thread and must not block: it answers at once, or hands the exchange to another thread
  * that does. Every exchange is answered exactly once; a client that has gone changes nothing about that. */
 struct http_route {
@@ -53,15 +58,16 @@ struct http_route {
 
 struct http_limits {
     size_t connection_count_max;
-    size_t head_size_max;      /* Request line and headers of one request. */
-    size_t bodies_size_max;    /* All bodies in flight, and all large answers. */
-    int64_t header_timeout_ms; /* From the first byte of a request to the end of its headers. */
-    int64_t body_timeout_ms;   /* From there to the end of its body. */
-    int64_t idle_timeout_ms;   /* Between two requests of a connection. */
-    int64_t write_timeout_ms;  /* For a client to take its answer. */
+    size_t peer_connection_count_max; /* Of one peer; 0: as many as of all. */
+    size_t head_size_max;             /* Request line and headers of one request. */
+    size_t bodies_size_max;           /* All bodies in flight, and all large answers. */
+    int64_t header_timeout_ms;        /* From the first byte of a request to the end of its headers. */
+    int64_t body_timeout_ms;          /* From there to the end of its body. */
+    int64_t idle_timeout_ms;          /* Between two requests of a connection. */
+    int64_t write_timeout_ms;         /* For a client to take its answer. */
 };
 
-/* 5 s and 30 s, 60 s, 60 s; 4 096 connections, 32 KiB, 256 MiB. */
+/* 5 s and 30 s, 60 s, 60 s; 4 096 connections, of one peer too, 32 KiB, 256 MiB. */
 extern const struct http_limits http_limits_default;
 
 /* Everything is borrowed until http_server_free(). */
@@ -100,6 +106,9 @@ bool http_exchange_has_left(const struct http_exchange *exchange);
 
 /* The route that was found: an index into the table that the server was given. */
 size_t http_exchange_route(const struct http_exchange *exchange);
+
+/* Whose request this is. As long as the exchange. */
+const struct http_peer_address *http_exchange_peer(const struct http_exchange *exchange);
 
 /* A pointer of the handlers' own that stays with the exchange: who calls, for one. NULL until it is set. */
 void http_exchange_set_note(struct http_exchange *exchange, const void *note);
