@@ -40,6 +40,9 @@ struct worker {
     struct producer_queue *queue;
     size_t item_count_max; /* 1 for large ones. */
     struct producer_connection connection;
+    bool has_tx;                   /* Its locks are held. */
+    struct producer_entry *parked; /* Go back when they are not: their due_ms is how long they wait then. */
+    struct producer_entry *parked_large;
     struct thread thread;
     struct producer_decision decisions[ITEM_COUNT_MAX];
     struct db_submit_key keys[ITEM_COUNT_MAX];
@@ -69,9 +72,21 @@ static void refuse_item(struct producer_batch *batch, struct producer_item *item
     producer_leave_refused(&batch->leave, item, problem, detail);
 }
 
+/* While the transaction holds what it locked for the item, another batcher would find the item's own key busy. */
 static void put_back(struct worker *worker, struct producer_item *item, int64_t delay_ms)
 {
-    producer_queue_put_back(worker->queue, &item->entry, delay_ms);
+    if (worker->has_tx) {
+        producer_queue_park(&worker->parked, &item->entry, delay_ms);
+    } else {
+        producer_queue_put_back(worker->queue, &item->entry, delay_ms);
+    }
+}
+
+static void end_tx(struct worker *worker)
+{
+    worker->has_tx = false;
+    producer_queue_unpark(worker->queue, &worker->parked);
+    producer_queue_unpark(worker->batch->large, &worker->parked_large);
 }
 
 /* While it is not known what an earlier attempt came to, no other refusal is true. */
@@ -209,7 +224,7 @@ static void settle_unwritten_item(struct worker *worker, struct producer_item *i
     case PRODUCER_BUSY: wait_for_rival(worker, item); break;
     case PRODUCER_KEY_BUSY: wait_for_key(worker, item); break;
     case PRODUCER_REPLAY: producer_leave_replayed(leave, item, &found->answer); break;
-    case PRODUCER_ALONE: producer_queue_put_back(worker->batch->large, &item->entry, 0); break;
+    case PRODUCER_ALONE: producer_queue_park(&worker->parked_large, &item->entry, 0); break;
     case PRODUCER_REUSED: producer_leave_reused(leave, item, &found->answer); break;
     case PRODUCER_REFUSE: refuse_item(worker->batch, item, decision->problem, decision->detail); break;
     case PRODUCER_TELL: producer_leave_answered(leave, item, decision, found); break;
@@ -294,6 +309,7 @@ static enum db_tx_outcome run_items(struct worker *worker, struct db *db, struct
     if (!db_submit_begin(db, worker->keys, count, &submit, err)) {
         return DB_TX_FAILED;
     }
+    worker->has_tx = true;
     FAILPOINT("producer.after_lock");
     keep_clock(worker->batch, db_submit_clock_us(submit));
     size_t write_count = decide(worker, submit, items, count);
@@ -304,6 +320,7 @@ static enum db_tx_outcome run_items(struct worker *worker, struct db *db, struct
     } else {
         outcome = commit(worker, &submit, write_count, was_queued, err);
     }
+    end_tx(worker);
     if (outcome == DB_TX_COMMITTED && write_count > 0) {
         settle_written(worker, items, was_queued, write_count);
         FAILPOINT("producer.before_hint");
@@ -335,8 +352,8 @@ static enum db_tx_outcome try_batch(struct worker *worker, struct producer_item 
     return *ret_db == NULL ? DB_TX_FAILED : run_items(worker, *ret_db, items, count, err);
 }
 
-/* A connection that was lost while nobody used it is found out by its use, and after a restart of the server each batcher
- * has one: so what wrote nothing goes at once over a new connection, which is no attempt of the items. */
+/* A connection that was lost while nobody used it is found out by its use, and after a restart of the server each
+ * batcher has one: so what wrote nothing goes at once over a new connection, which is no attempt of the items. */
 static void run_batch(struct worker *worker, struct producer_item **items, size_t count)
 {
     struct err err = ERR_INIT;
@@ -534,9 +551,9 @@ void producer_batch_put(struct producer_batch *batch, struct producer_item *item
     }
 }
 
-bool producer_batch_is_running(struct producer_batch *batch, const char *tenant, const char *key)
+struct producer_flights *producer_batch_flights(const struct producer_batch *batch)
 {
-    return producer_flight_is_running(batch->leave.flights, tenant, key);
+    return batch->leave.flights;
 }
 
 /* Lets the workers of a queue finish what is in it. */

@@ -18,6 +18,7 @@
 struct health;
 struct metrics;
 struct producer_batch;
+struct producer_flights;
 struct producer_hint;
 
 struct producer_batch_options {
@@ -34,9 +35,8 @@ struct producer_batch *producer_batch_new(const struct producer_batch_options *o
 /* Takes the item over; a full queue is answered at once. */
 void producer_batch_put(struct producer_batch *batch, struct producer_item *item);
 
-/* Whether a call of this process works or waits under the tenant's key. From any thread; true from before the call is
- * first tried until its outcome is settled. */
-bool producer_batch_is_running(struct producer_batch *batch, const char *tenant, const char *key);
+/* The keys that its calls work under. Borrowed, until producer_batch_free(). */
+struct producer_flights *producer_batch_flights(const struct producer_batch *batch);
 
 /* Finishes what waits, which without a database is a refusal, and ends the threads. */
 void producer_batch_free(struct producer_batch **batchp);

@@ -10,6 +10,7 @@
 #include "http/http_server.h"
 #include "producer.h"
 #include "producer_answer.h"
+#include "producer_flight.h"
 #include "producer_key.h"
 #include "producer_problem.h"
 #include "producer_routes.h"
@@ -31,7 +32,7 @@ static bool run_get(struct producer_read *read, struct db *db, enum producer_rea
     *ret_outcome = PRODUCER_READ_DONE;
     /* Asked before the database is: between its tries a call that waits for its request holds no lock on its key, and
      * one that ends after this line leaves its answer where the look finds it. */
-    bool is_running = producer_batch_is_running(producer->batch, read->tenant, read->text);
+    bool is_running = producer_flight_is_running(producer_batch_flights(producer->batch), read->tenant, read->text);
     if (!db_idempotency_get(db, read->tenant, read->text, &row, err)) {
         return false;
     }

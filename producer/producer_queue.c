@@ -82,6 +82,22 @@ void producer_queue_put_back(struct producer_queue *queue, struct producer_entry
     thread_unlock(&queue->lock);
 }
 
+void producer_queue_park(struct producer_entry **parked, struct producer_entry *entry, int64_t delay_ms)
+{
+    entry->due_ms = delay_ms;
+    entry->next = *parked;
+    *parked = entry;
+}
+
+void producer_queue_unpark(struct producer_queue *queue, struct producer_entry **parked)
+{
+    while (*parked != NULL) {
+        struct producer_entry *entry = *parked;
+        *parked = entry->next;
+        producer_queue_put_back(queue, entry, entry->due_ms);
+    }
+}
+
 /* Moves what has become due. */
 static void wake_due(struct producer_queue *queue, int64_t now_ms)
 {

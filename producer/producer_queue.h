@@ -28,6 +28,11 @@ bool producer_queue_put(struct producer_queue *queue, struct producer_entry *ent
 /* Again in delay_ms. */
 void producer_queue_put_back(struct producer_queue *queue, struct producer_entry *entry, int64_t delay_ms);
 
+/* Sets an entry aside, for whoever is not free yet to put it back; later all of them go back, each delayed as it says.
+ */
+void producer_queue_park(struct producer_entry **parked, struct producer_entry *entry, int64_t delay_ms);
+void producer_queue_unpark(struct producer_queue *queue, struct producer_entry **parked);
+
 /* Waits up to wait_ms for something that is due and takes up to count_max of it, in order. 0 when there was nothing. */
 size_t producer_queue_take(struct producer_queue *queue, struct producer_entry **ret_entries, size_t count_max,
                            int64_t wait_ms);
