@@ -45,6 +45,8 @@ static bool open_server(struct producer *producer, struct err *err)
     options.routes = producer_auth_routes(producer->auth, routes, route_count);
     options.route_count = route_count;
     options.limits.connection_count_max = (size_t)settings->connection_count_max;
+    options.limits.peer_connection_count_max = (size_t)settings->peer_connection_count_max;
+    options.limits.head_size_max = settings->head_bytes_max;
     options.limits.bodies_size_max = settings->bodies_bytes_max;
     producer->server = http_server_open(&options, err);
     return producer->server != NULL;
@@ -94,7 +96,8 @@ static bool open_parts(struct producer *producer, struct err *err)
                                                                    producer->health, producer->metrics, err);
     producer->reaper = producer->wait == NULL
                            ? NULL
-                           : producer_reaper_open(producer->settings, producer->health, producer->metrics, err);
+                           : producer_reaper_open(producer->settings, producer_batch_flights(producer->batch),
+                                                  producer->health, producer->metrics, err);
     return producer->reaper != NULL && open_server(producer, err);
 }
 

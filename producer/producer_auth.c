@@ -22,6 +22,7 @@
 #include "http/metrics.h"
 #include "producer.h"
 #include "producer_problem.h"
+#include "producer_rates.h"
 #include "producer_tokens.h"
 
 #define TOKEN_SIZE_MAX 512
@@ -58,8 +59,12 @@ static const struct route_scope route_scopes[] = {
 struct producer_auth {
     const struct producer_settings *settings;
     struct producer_tokens *tokens;
+    struct producer_rates *unknown_rates; /* By peer. */
+    struct producer_rates *tenant_rates;
+    struct producer_rates *token_rates;
     struct metric *lookups;
     struct metric *refusals;
+    struct metric *limited;
     const struct http_route *routes; /* As they were given. */
     struct http_route *guarded;
     unsigned *scopes; /* By route. */
@@ -73,13 +78,19 @@ struct producer_auth *producer_auth_new(const struct producer_settings *settings
     if (auth != NULL) {
         auth->settings = settings;
         auth->tokens = producer_tokens_new(settings->token_cache_ms);
+        auth->unknown_rates = producer_rates_new(settings->peer_unknown_tokens_per_s);
+        auth->tenant_rates = producer_rates_new(settings->tenant_calls_per_s);
+        auth->token_rates = producer_rates_new(settings->token_calls_per_s);
         auth->lookups = metrics_counter(metrics, "onceward_producer_token_lookups_total",
                                         "Tokens that the database was asked for", NULL);
         auth->refusals = metrics_counter(metrics, "onceward_producer_calls_refused_total",
                                          "Calls without a valid token or scope", NULL);
+        auth->limited = metrics_counter(metrics, "onceward_producer_calls_limited_total",
+                                        "Calls over the rate of their token, tenant or peer", NULL);
     }
-    if (auth == NULL || auth->tokens == NULL) {
-        free(auth);
+    if (auth == NULL || auth->tokens == NULL || auth->unknown_rates == NULL || auth->tenant_rates == NULL ||
+        auth->token_rates == NULL) {
+        producer_auth_free(&auth);
         err_set(err, ERR_TRANSIENT, "out_of_memory", "no memory for tokens");
         return NULL;
     }
@@ -92,6 +103,9 @@ void producer_auth_free(struct producer_auth **authp)
     *authp = NULL;
     if (auth != NULL) {
         producer_tokens_free(&auth->tokens);
+        producer_rates_free(&auth->unknown_rates);
+        producer_rates_free(&auth->tenant_rates);
+        producer_rates_free(&auth->token_rates);
         free(auth->guarded);
         free(auth->scopes);
         free(auth);
@@ -107,16 +121,29 @@ const char *producer_auth_tenant(const struct http_exchange *exchange)
 
 /* ---- Refusing ---------------------------------------------------------------------------------------------------- */
 
-static void refuse_token(struct producer_auth *auth, struct http_exchange *exchange, const char *code)
+enum bearer { BEARER_ABSENT, BEARER_WRONG, BEARER_GIVEN };
+
+/* BEARER_GIVEN: one that nobody knows. */
+static void refuse_token(struct producer_auth *auth, struct http_exchange *exchange, enum bearer bearer)
 {
-    bool is_missing = strcmp(code, "token_missing") == 0;
+    static const char *const details[] = {
+        [BEARER_ABSENT] = "send the header Authorization: Bearer TOKEN",
+        [BEARER_WRONG] = "a bearer token is asked for: send the header Authorization: Bearer TOKEN, once",
+        [BEARER_GIVEN] = "the token is not known, was revoked or has expired",
+    };
+    bool is_missing = bearer == BEARER_ABSENT;
     const struct http_header header = {"WWW-Authenticate", is_missing
                                                                ? "Bearer realm=\"onceward\""
                                                                : "Bearer realm=\"onceward\", error=\"invalid_token\""};
     metric_add(auth->refusals, 1);
-    http_respond_problem(exchange, producer_problem(code), &header, "%s",
-                         is_missing ? "send the header Authorization: Bearer TOKEN"
-                                    : "the token is not known, was revoked or has expired");
+    http_respond_problem(exchange, producer_problem(is_missing ? "token_missing" : "token_invalid"), &header, "%s",
+                         details[bearer]);
+}
+
+static void refuse_rate(struct producer_auth *auth, struct http_exchange *exchange, const char *whose)
+{
+    metric_add(auth->limited, 1);
+    http_respond_problem(exchange, producer_problem("rate_limited"), NULL, "too many calls %s in a second", whose);
 }
 
 static void refuse_scope(struct producer_auth *auth, struct http_exchange *exchange, unsigned wanted)
@@ -135,10 +162,36 @@ static void refuse_scope(struct producer_auth *auth, struct http_exchange *excha
 
 /* ---- Admitting --------------------------------------------------------------------------------------------------- */
 
-static void admit(struct producer *producer, struct http_exchange *exchange, const struct producer_caller *caller)
+/* Within the rates of its token (hash NULL: it has none) and its tenant, or refused. */
+static bool is_within_rates(struct producer_auth *auth, struct http_exchange *exchange, const char *tenant,
+                            const unsigned char *hash)
+{
+    unsigned char tenant_hash[SHA256_SIZE];
+    int64_t now_us = clock_monotonic_ms() * 1000;
+    if (hash != NULL && !producer_rates_take(auth->token_rates, hash, now_us)) {
+        refuse_rate(auth, exchange, "with this token");
+        return false;
+    }
+    if (auth->settings->tenant_calls_per_s == 0) {
+        return true;
+    }
+    sha256(tenant, strlen(tenant), tenant_hash);
+    if (!producer_rates_take(auth->tenant_rates, tenant_hash, now_us)) {
+        refuse_rate(auth, exchange, "of this tenant");
+        return false;
+    }
+    return true;
+}
+
+/* hash: of the token; NULL: there was none. */
+static void admit(struct producer *producer, struct http_exchange *exchange, const struct producer_caller *caller,
+                  const unsigned char *hash)
 {
     struct producer_auth *auth = producer->auth;
     size_t route = http_exchange_route(exchange);
+    if (!is_within_rates(auth, exchange, caller->tenant, hash)) {
+        return;
+    }
     if (!scope_allows(caller->scopes, auth->scopes[route])) {
         refuse_scope(auth, exchange, auth->scopes[route]);
         return;
@@ -165,9 +218,11 @@ static bool look_up(struct producer_read *read, struct db *db, enum producer_rea
         return err_set(err, ERR_TRANSIENT, "too_busy", "no memory for the call");
     }
     if (is_found) {
-        admit(producer, read->exchange, &caller);
+        admit(producer, read->exchange, &caller, hash);
     } else {
-        refuse_token(producer->auth, read->exchange, "token_invalid");
+        const struct http_peer_address *peer = http_exchange_peer(read->exchange);
+        (void)producer_rates_take(producer->auth->unknown_rates, peer->bytes, asked_ms * 1000);
+        refuse_token(producer->auth, read->exchange, BEARER_GIVEN);
     }
     return true;
 }
@@ -183,8 +238,6 @@ static void ask_database(struct producer *producer, struct http_exchange *exchan
     read->context = producer;
     producer_reader_put(producer->reader, read);
 }
-
-enum bearer { BEARER_ABSENT, BEARER_WRONG, BEARER_GIVEN };
 
 /* "Bearer" and a token (RFC 6750), once. */
 static enum bearer read_bearer(const struct http_request *request, unsigned char ret_hash[SHA256_SIZE])
@@ -208,6 +261,11 @@ static enum bearer read_bearer(const struct http_request *request, unsigned char
     return BEARER_GIVEN;
 }
 
+static bool has_token(const struct http_request *request)
+{
+    return http_request_header(request, "authorization", NULL) != NULL;
+}
+
 typedef enum producer_tokens_answer find_token(struct producer_tokens *tokens, const unsigned char *hash,
                                                int64_t now_ms, struct producer_caller *ret_caller);
 
@@ -223,12 +281,22 @@ static enum producer_tokens_answer judge(struct producer *producer, struct http_
         return PRODUCER_TOKENS_GOOD;
     }
     if (bearer != BEARER_GIVEN) {
-        refuse_token(auth, exchange, bearer == BEARER_ABSENT ? "token_missing" : "token_invalid");
+        refuse_token(auth, exchange, bearer);
         return PRODUCER_TOKENS_BAD;
     }
-    enum producer_tokens_answer answer = find(auth->tokens, ret_hash, clock_monotonic_ms(), ret_caller);
+    int64_t now_ms = clock_monotonic_ms();
+    enum producer_tokens_answer answer = find(auth->tokens, ret_hash, now_ms, ret_caller);
+    const struct http_peer_address *peer = http_exchange_peer(exchange);
+    if (answer == PRODUCER_TOKENS_ASK && !producer_rates_allow(auth->unknown_rates, peer->bytes, now_ms * 1000)) {
+        /* One that is still believed is not looked up again just now; a new one has to wait. */
+        answer = producer_tokens_glance(auth->tokens, ret_hash, now_ms, ret_caller);
+        if (answer == PRODUCER_TOKENS_ASK) {
+            refuse_rate(auth, exchange, "with unknown tokens from this address");
+            return PRODUCER_TOKENS_BAD;
+        }
+    }
     if (answer == PRODUCER_TOKENS_BAD) {
-        refuse_token(auth, exchange, "token_invalid");
+        refuse_token(auth, exchange, BEARER_GIVEN);
     }
     return answer;
 }
@@ -256,7 +324,9 @@ static void guard(void *context, struct http_exchange *exchange)
     unsigned char hash[SHA256_SIZE];
     struct producer_caller caller;
     switch (judge(producer, exchange, producer_tokens_find, hash, &caller)) {
-    case PRODUCER_TOKENS_GOOD: admit(producer, exchange, &caller); return;
+    case PRODUCER_TOKENS_GOOD:
+        admit(producer, exchange, &caller, has_token(http_exchange_request(exchange)) ? hash : NULL);
+        return;
     case PRODUCER_TOKENS_BAD: return;
     case PRODUCER_TOKENS_ASK: ask_database(producer, exchange, hash); return;
     }

@@ -279,6 +279,10 @@ static bool check_key(struct call *call)
         decision->verdict = !is_same ? PRODUCER_REUSED : answer->body.data == NULL ? PRODUCER_ALONE : PRODUCER_REPLAY;
         return false;
     }
+    if (!answer->exists && key->is_tenant_full) {
+        return refuse(call, "keys_too_many", "%lld keys of the tenant are kept; its known ones are answered as ever",
+                      (long long)call->ground->settings->tenant_keys_max);
+    }
     decision->verdict = answer->is_busy ? PRODUCER_KEY_BUSY : decision->verdict;
     return !answer->is_busy;
 }

@@ -28,6 +28,7 @@ TAILQ_HEAD(keys, producer_key);
 struct tenant {
     char name[IDENTITY_TENANT_SIZE_MAX + 1];
     int64_t waiting_count;
+    int64_t full_look; /* The last look that found it full. */
 };
 
 struct producer_flight {
@@ -46,6 +47,7 @@ struct producer_flights {
     void *by_key;  /* tsearch's. */
     void *tenants; /* tsearch's. */
     struct keys waiting;
+    int64_t look_count; /* At the keys that are kept. */
     bool is_closing;
     struct thread thread;
 };
@@ -113,6 +115,11 @@ static struct producer_flight *find_flight(struct producer_flights *flights, str
 
 enum joined { JOINED_LEADS, JOINED_FOLLOWS, JOINED_DIFFERS, JOINED_TOO_MANY, JOINED_NO_MEMORY };
 
+static bool is_full(const struct producer_flights *flights, const struct tenant *tenant)
+{
+    return tenant->full_look > 0 && tenant->full_look == flights->look_count;
+}
+
 static enum joined lead(struct producer_flights *flights, struct tenant *tenant, struct producer_key *key)
 {
     struct producer_flight *flight = calloc(1, sizeof *flight);
@@ -120,6 +127,7 @@ static enum joined lead(struct producer_flights *flights, struct tenant *tenant,
         return JOINED_NO_MEMORY;
     }
     flight->tenant = tenant;
+    key->is_tenant_full = is_full(flights, tenant);
     memcpy(flight->text, key->text, sizeof flight->text);
     memcpy(flight->fingerprint, key->fingerprint, sizeof flight->fingerprint);
     memcpy(flight->components, key->components, sizeof flight->components);
@@ -286,6 +294,23 @@ bool producer_flight_is_running(struct producer_flights *flights, const char *te
     return is_running;
 }
 
+void producer_flight_note_full(struct producer_flights *flights, const char *tenant_name)
+{
+    thread_lock(&flights->lock);
+    struct tenant *tenant = tenant_of(flights, tenant_name);
+    if (tenant != NULL) {
+        tenant->full_look = flights->look_count + 1;
+    }
+    thread_unlock(&flights->lock);
+}
+
+void producer_flight_end_look(struct producer_flights *flights)
+{
+    thread_lock(&flights->lock);
+    flights->look_count++;
+    thread_unlock(&flights->lock);
+}
+
 struct producer_item *producer_flight_end(struct producer_flights *flights, struct producer_item *item)
 {
     struct producer_flight *flight = item->key->flight;
@@ -318,6 +343,7 @@ struct producer_item *producer_flight_pass(struct producer_flights *flights, str
     } else {
         leave(flights, next);
         next->flight = flight;
+        next->is_tenant_full = is_full(flights, flight->tenant);
     }
     thread_unlock(&flights->lock);
     return next == NULL ? NULL : next->item;

@@ -25,8 +25,14 @@ void producer_flight_close(struct producer_flights **flightsp);
  * or refused: another call is running under its key, or too many wait. */
 bool producer_flight_join(struct producer_flights *flights, struct producer_item *item) MUST_CHECK;
 
-/* Whether a call of this process works or waits under the tenant's key. From any thread. */
+/* Whether a call of this process works or waits under the tenant's key: true from before it is first tried until its
+ * outcome is settled. From any thread. */
 bool producer_flight_is_running(struct producer_flights *flights, const char *tenant_name, const char *text);
+
+/* A look at all tenants' keys: first each tenant that has as many as it may, then the end of the look, by which those
+ * that were not named are free again. From one thread. */
+void producer_flight_note_full(struct producer_flights *flights, const char *tenant_name);
+void producer_flight_end_look(struct producer_flights *flights);
 
 /* The leader's call is over. Gives its followers, chained by follower, to be answered. */
 struct producer_item *producer_flight_end(struct producer_flights *flights, struct producer_item *item) MUST_CHECK;

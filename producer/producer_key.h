@@ -31,6 +31,7 @@ struct producer_key {
     TAILQ_ENTRY(producer_key) of_flight;
     TAILQ_ENTRY(producer_key) of_time;
     int64_t until_ms;
+    bool is_tenant_full; /* As many keys of its tenant are kept as may be; a new one is refused. */
 };
 
 /* Reads a header's value: a string in quotation marks, or bare. Permanent error "idempotency_key_invalid". */

@@ -41,6 +41,8 @@ static const struct http_problem problems[] = {
     {"type_unknown", 422, "No route exists for this type", false, false, NONE},
     {"idempotency_key_reused", 422, "The key stands for another call", false, true, NONE},
     {"too_many_waiting", 429, "Too many calls wait", true, false, 1},
+    {"keys_too_many", 429, "As many keys of the tenant are kept as it may have", true, false, 60},
+    {"rate_limited", 429, "Too many calls in a short time", true, false, 1},
     {"internal_error", 500, "Something went wrong inside", true, false, 5},
     {"database_unavailable", 503, "The database is not available", true, false, 1},
     {"outcome_unknown", 503, "It is not known whether the call took effect", true, false, 1},

@@ -14,11 +14,13 @@
 #include "db/db_retention.h"
 #include "http/metrics.h"
 #include "producer_connection.h"
+#include "producer_flight.h"
 
 #define BITE_COUNT 1000
 
 struct producer_reaper {
     const struct producer_settings *settings;
+    struct producer_flights *flights;
     struct producer_connection connection;
     struct metric *expired;
     struct metric *removed[DB_RETENTION_COUNT];
@@ -78,6 +80,28 @@ static bool reap_keys(struct producer_reaper *reaper)
     return count == BITE_COUNT;
 }
 
+static void note_full(void *context, const char *tenant)
+{
+    producer_flight_note_full(context, tenant);
+}
+
+/* Which tenants have as many keys as they may. */
+static void count_keys(struct producer_reaper *reaper)
+{
+    struct err err = ERR_INIT;
+    int64_t count_max = reaper->settings->tenant_keys_max;
+    struct db *db = count_max == 0 ? NULL : producer_connection_get(&reaper->connection, &err);
+    if (db == NULL) {
+        return;
+    }
+    if (!db_idempotency_find_full(db, count_max, note_full, reaper->flights, &err)) {
+        log_warning("producer.reap_failed", LOG_FIELDS(LOG_ERR(&err)), "%s; who has too many keys stays as it was",
+                    err.text);
+        return;
+    }
+    producer_flight_end_look(reaper->flights);
+}
+
 static void run(void *context)
 {
     struct producer_reaper *reaper = context;
@@ -88,6 +112,7 @@ static void run(void *context)
         [DB_RETENTION_OPEN] = reaper->settings->open_request_kept_days,
         [DB_RETENTION_SUBMISSIONS] = reaper->settings->submission_kept_days,
     };
+    count_keys(reaper);
     while (!sleep_until(reaper, clock_monotonic_ms() + interval_ms)) {
         while (reap_keys(reaper) && !sleep_until(reaper, 0)) {
         }
@@ -95,12 +120,13 @@ static void run(void *context)
             while (reap_kept(reaper, (enum db_retention)what, kept_days[what]) && !sleep_until(reaper, 0)) {
             }
         }
+        count_keys(reaper);
     }
     producer_connection_done(&reaper->connection);
 }
 
-struct producer_reaper *producer_reaper_open(const struct producer_settings *settings, struct health *health,
-                                             struct metrics *metrics, struct err *err)
+struct producer_reaper *producer_reaper_open(const struct producer_settings *settings, struct producer_flights *flights,
+                                             struct health *health, struct metrics *metrics, struct err *err)
 {
     struct producer_reaper *reaper = calloc(1, sizeof *reaper);
     if (reaper == NULL) {
@@ -108,6 +134,7 @@ struct producer_reaper *producer_reaper_open(const struct producer_settings *set
         return NULL;
     }
     reaper->settings = settings;
+    reaper->flights = flights;
     producer_connection_init(&reaper->connection, settings, health, "onceward-producer reaper", false);
     reaper->expired = metrics_counter(metrics, "onceward_producer_keys_reaped_total",
                                       "Expired idempotency keys that were deleted.", NULL);

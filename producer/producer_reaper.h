@@ -12,11 +12,14 @@
 
 struct health;
 struct metrics;
+struct producer_flights;
 struct producer_reaper;
 
-/* Starts its thread, which has one connection. Everything is borrowed until producer_reaper_close(). */
-struct producer_reaper *producer_reaper_open(const struct producer_settings *settings, struct health *health,
-                                             struct metrics *metrics, struct err *err) MUST_CHECK;
+/* Starts its thread, which has one connection. The flights are told who has as many keys as may be. Everything is
+ * borrowed until producer_reaper_close(). */
+struct producer_reaper *producer_reaper_open(const struct producer_settings *settings, struct producer_flights *flights,
+                                             struct health *health, struct metrics *metrics,
+                                             struct err *err) MUST_CHECK;
 void producer_reaper_close(struct producer_reaper **reaperp);
 
 #endif

@@ -111,7 +111,7 @@ static void handle_root(void *context, struct http_exchange *exchange)
     wire_write_int(&writer, "request_bytes_max", (int64_t)settings->request_bytes_max);
     wire_write_int(&writer, "submission_bytes_max", (int64_t)settings->submission_bytes_max);
     wire_write_int(&writer, "bodies_bytes_max", (int64_t)settings->bodies_bytes_max);
-    wire_write_int(&writer, "head_bytes_max", (int64_t)http_limits_default.head_size_max);
+    wire_write_int(&writer, "head_bytes_max", (int64_t)settings->head_bytes_max);
     wire_write_int(&writer, "header_timeout_ms", http_limits_default.header_timeout_ms);
     wire_write_int(&writer, "body_timeout_ms", http_limits_default.body_timeout_ms);
     wire_write_int(&writer, "page_count_max", PRODUCER_PAGE_MAX);

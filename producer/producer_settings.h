@@ -35,6 +35,11 @@ struct producer_settings {
     size_t submission_bytes_max;
     size_t bodies_bytes_max;
     int64_t connection_count_max;
+    int64_t peer_connection_count_max;
+    size_t head_bytes_max;
+    int64_t peer_unknown_tokens_per_s;
+    int64_t tenant_calls_per_s;
+    int64_t token_calls_per_s;
     bool key_is_required;
     int64_t key_lifetime_s;
     int64_t key_wait_ms;
@@ -42,6 +47,7 @@ struct producer_settings {
     int64_t tenant_waiters_max;
     int64_t event_wait_max_s;
     int64_t event_waiters_max;
+    int64_t tenant_keys_max;
     int expired_keys; /* enum producer_expired */
     int64_t expired_keys_kept_s;
     int64_t reap_interval_s;

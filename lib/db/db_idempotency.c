@@ -149,6 +149,26 @@ bool db_idempotency_get(struct db *db, const char *tenant, const char *key, stru
     return true;
 }
 
+static const struct db_statement FIND_FULL = {
+    .sql = "SELECT tenant FROM onceward.idempotency_keys GROUP BY tenant HAVING count(*) >= $1",
+    .columns = {DB_TEXT},
+};
+
+bool db_idempotency_find_full(struct db *db, int64_t count_max, void (*found)(void *context, const char *tenant),
+                              void *context, struct err *err)
+{
+    DB_PARAMS(params);
+    DB_RESULT(result);
+    db_params_int8(&params, count_max);
+    if (!db_exec(db, &FIND_FULL, &params, &result, err)) {
+        return false;
+    }
+    for (int row = 0; row < db_result_rows(result); row++) {
+        found(context, db_get_text(result, row, 0));
+    }
+    return true;
+}
+
 /* clock_timestamp() stands in a sub-select, so that it is one value and the index on expires_at serves. */
 static const struct db_statement REAP = {
     .sql = "DELETE FROM onceward.idempotency_keys WHERE ctid = ANY (ARRAY(SELECT ctid FROM onceward.idempotency_keys "

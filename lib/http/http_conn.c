@@ -18,12 +18,6 @@
 
 #include "base/text.h"
 
-#define REFUSE(conn, problem, ...) refuse(conn, &(problem), NULL, __VA_ARGS__)
-#define BODY_FIRST_CAPACITY 4096
-
-static void refuse(struct http_conn *conn, const struct http_problem *problem, const struct http_header *header,
-                   const char *format, ...) PRINTF_LIKE(4, 5);
-
 /* ---- llhttp's side: it decides the framing of a head ---- */
 
 static int on_headers_complete(llhttp_t *parser)
@@ -50,11 +44,11 @@ static void on_timeout(uv_timer_t *timer)
 {
     struct http_conn *conn = timer->data;
     if (conn->state == HTTP_CONN_HEAD) {
-        REFUSE(conn, http_problem_request_timeout, "the headers took longer than %lld ms",
-               (long long)conn->server->options.limits.header_timeout_ms);
+        HTTP_CONN_REFUSE(conn, http_problem_request_timeout, "the headers took longer than %lld ms",
+                         (long long)conn->server->options.limits.header_timeout_ms);
     } else if (conn->state == HTTP_CONN_BODY) {
-        REFUSE(conn, http_problem_request_timeout, "the body took longer than %lld ms",
-               (long long)conn->server->options.limits.body_timeout_ms);
+        HTTP_CONN_REFUSE(conn, http_problem_request_timeout, "the body took longer than %lld ms",
+                         (long long)conn->server->options.limits.body_timeout_ms);
     } else {
         http_conn_close(conn);
     }
@@ -120,9 +114,8 @@ static void await_answer(struct http_conn *conn)
     uv_timer_stop(&conn->timer);
 }
 
-/* The connection's last answer, given by the server itself. */
-static void refuse(struct http_conn *conn, const struct http_problem *problem, const struct http_header *header,
-                   const char *format, ...)
+void http_conn_refuse(struct http_conn *conn, const struct http_problem *problem, const struct http_header *header,
+                      const char *format, ...)
 {
     char detail[HTTP_PROBLEM_DETAIL_SIZE];
     va_list args;
@@ -146,39 +139,12 @@ static void refuse(struct http_conn *conn, const struct http_problem *problem, c
     http_respond_problem(conn->exchange, problem, header, "%s", detail);
 }
 
-/* Makes room for size more bytes, within the limit of the route (the caller has looked) and the server's budget. */
-static bool body_has_room(struct http_exchange *exchange, size_t size)
-{
-    size_t wanted = exchange->body_size + size;
-    if (exchange->body != NULL && wanted <= exchange->body_capacity) {
-        return true;
-    }
-    size_t capacity = exchange->body_capacity;
-    if (exchange->body == NULL) {
-        capacity = size > 0 ? size : BODY_FIRST_CAPACITY; /* An announced size is taken at its word. */
-    }
-    while (capacity < wanted) {
-        capacity *= 2;
-    }
-    capacity = capacity > exchange->body_size_max ? exchange->body_size_max : capacity;
-    if (!http_server_reserve(exchange->server, exchange, capacity - exchange->body_capacity)) {
-        return false;
-    }
-    char *bigger = realloc(exchange->body, capacity + 1);
-    if (bigger == NULL) {
-        return false;
-    }
-    exchange->body = bigger;
-    exchange->body_capacity = capacity;
-    return true;
-}
-
-static void hand_over(struct http_conn *conn)
+void http_conn_hand_over(struct http_conn *conn)
 {
     struct http_exchange *exchange = conn->exchange;
     struct http_request *request = &exchange->request;
-    if (exchange->body == NULL && !body_has_room(exchange, 0)) {
-        REFUSE(conn, http_problem_busy, "no memory for the request");
+    if (exchange->body == NULL && !http_body_has_room(exchange, 0)) {
+        HTTP_CONN_REFUSE(conn, http_problem_busy, "no memory for the request");
         return;
     }
     exchange->body[exchange->body_size] = '\0';
@@ -212,12 +178,12 @@ static void begin_body(struct http_conn *conn)
     size_t size_max = exchange->body_size_max;
     conn->chunk = (struct http_chunk){.place = HTTP_CHUNK_SIZE};
     if (size_max == 0) {
-        REFUSE(conn, http_problem_body_not_expected, "send this request without a body");
+        HTTP_CONN_REFUSE(conn, http_problem_body_not_expected, "send this request without a body");
     } else if (conn->length_left > size_max) {
-        REFUSE(conn, http_problem_body_too_large, "Content-Length is %llu, the limit here is %zu bytes",
-               (unsigned long long)conn->length_left, size_max);
-    } else if (!body_has_room(exchange, (size_t)conn->length_left)) {
-        REFUSE(conn, http_problem_busy, "the bodies in flight are at their limit");
+        HTTP_CONN_REFUSE(conn, http_problem_body_too_large, "Content-Length is %llu, the limit here is %zu bytes",
+                         (unsigned long long)conn->length_left, size_max);
+    } else if (!http_body_has_room(exchange, (size_t)conn->length_left)) {
+        HTTP_CONN_REFUSE(conn, http_problem_busy, "the bodies in flight are at their limit");
     } else {
         conn->state = HTTP_CONN_BODY;
         set_deadline(conn, conn->server->options.limits.body_timeout_ms);
@@ -241,7 +207,7 @@ static bool find_route(struct http_conn *conn)
     exchange->request.header_count = exchange->head.header_count;
     exchange->path_bytes = strdup(exchange->head.path);
     if (exchange->path_bytes == NULL) {
-        REFUSE(conn, http_problem_busy, "no memory for the request");
+        HTTP_CONN_REFUSE(conn, http_problem_busy, "no memory for the request");
         return false;
     }
     char allow[HTTP_ALLOW_SIZE];
@@ -254,9 +220,9 @@ static bool find_route(struct http_conn *conn)
     bool was_last = conn->is_last;
     if (match == HTTP_MATCH_NO_METHOD) {
         const struct http_header header = {"Allow", allow};
-        refuse(conn, &http_problem_method_not_allowed, &header, "allowed here: %s", allow);
+        http_conn_refuse(conn, &http_problem_method_not_allowed, &header, "allowed here: %s", allow);
     } else {
-        REFUSE(conn, http_problem_not_found, "no route for this path");
+        HTTP_CONN_REFUSE(conn, http_problem_not_found, "no route for this path");
     }
     conn->is_last = was_last || exchange->head.has_body; /* The framing is sound: go on if nothing is left unread. */
     return false;
@@ -287,7 +253,8 @@ static void take_whole_head(struct http_conn *conn)
     exchange->head_bytes = buf_take(&conn->head, &size);
     const char *wrong = http_head_parse(exchange->head_bytes, size, &exchange->head);
     if (wrong == NULL && !http_head_method_is_known(exchange->head.method)) {
-        REFUSE(conn, http_problem_method_unknown, "no path here takes this method; methods are written in upper case");
+        HTTP_CONN_REFUSE(conn, http_problem_method_unknown,
+                         "no path here takes this method; methods are written in upper case");
         return;
     }
     if (wrong == NULL && !is_accepted) {
@@ -299,15 +266,15 @@ static void take_whole_head(struct http_conn *conn)
         wrong = "the size of the body is in doubt";
     }
     if (exchange->head.has_too_many_headers) {
-        REFUSE(conn, http_problem_head_too_large, "the limit is %d header lines", HTTP_HEADER_COUNT_MAX);
+        HTTP_CONN_REFUSE(conn, http_problem_head_too_large, "the limit is %d header lines", HTTP_HEADER_COUNT_MAX);
     } else if (wrong != NULL) {
-        REFUSE(conn, http_problem_request_malformed, "%s", wrong);
+        HTTP_CONN_REFUSE(conn, http_problem_request_malformed, "%s", wrong);
     } else if (!find_route(conn)) {
         return;
     } else if (exchange->head.has_other_expectation) {
-        REFUSE(conn, http_problem_expectation_failed, "the Expect header names something else");
+        HTTP_CONN_REFUSE(conn, http_problem_expectation_failed, "the Expect header names something else");
     } else if (!has_body) {
-        hand_over(conn);
+        http_conn_hand_over(conn);
     } else if (is_body_wanted(conn)) {
         begin_body(conn);
     }
@@ -326,7 +293,7 @@ static size_t take_head(struct http_conn *conn, const char *bytes, size_t size)
     size_t taken = size < room ? size : room;
     buf_append(&conn->head, bytes, taken);
     if (conn->head.has_overflowed) {
-        REFUSE(conn, http_problem_busy, "no memory for the request");
+        HTTP_CONN_REFUSE(conn, http_problem_busy, "no memory for the request");
         return taken;
     }
     while (conn->head_offset <= 1 && conn->head.size >= 2 && memcmp(conn->head.data, "\r\n", 2) == 0) {
@@ -341,78 +308,20 @@ static size_t take_head(struct http_conn *conn, const char *bytes, size_t size)
         take_whole_head(conn);
         break;
     case HTTP_SCAN_BROKEN:
-        REFUSE(conn, http_problem_request_malformed, "a byte that no head holds, or a line that does not end in CR LF");
+        HTTP_CONN_REFUSE(conn, http_problem_request_malformed,
+                         "a byte that no head holds, or a line that does not end in CR LF");
         break;
     case HTTP_SCAN_MORE:
         if (conn->head.size == size_max && memchr(conn->head.data, '\n', size_max) == NULL) {
-            REFUSE(conn, http_problem_target_too_long, "the limit is %zu bytes for request line and headers", size_max);
+            HTTP_CONN_REFUSE(conn, http_problem_target_too_long, "the limit is %zu bytes for request line and headers",
+                             size_max);
         } else if (conn->head.size == size_max) {
-            REFUSE(conn, http_problem_head_too_large, "the limit is %zu bytes for request line and headers", size_max);
+            HTTP_CONN_REFUSE(conn, http_problem_head_too_large, "the limit is %zu bytes for request line and headers",
+                             size_max);
         }
         break;
     }
     return taken;
-}
-
-/* Keeps a piece of the body, or refuses. */
-static bool keep_body(struct http_conn *conn, const char *bytes, size_t size)
-{
-    struct http_exchange *exchange = conn->exchange;
-    if (size > exchange->body_size_max - exchange->body_size) {
-        REFUSE(conn, http_problem_body_too_large, "the limit here is %zu bytes", exchange->body_size_max);
-        return false;
-    }
-    if (!body_has_room(exchange, size)) {
-        REFUSE(conn, http_problem_busy, "the bodies in flight are at their limit");
-        return false;
-    }
-    memcpy(exchange->body + exchange->body_size, bytes, size);
-    exchange->body_size += size;
-    return true;
-}
-
-/* Takes what belongs to the body and returns how much that was. */
-static size_t take_length(struct http_conn *conn, const char *bytes, size_t size)
-{
-    size_t taken = size < conn->length_left ? size : (size_t)conn->length_left;
-    conn->length_left -= taken;
-    if (keep_body(conn, bytes, taken) && conn->length_left == 0) {
-        hand_over(conn);
-    }
-    return taken;
-}
-
-/* What a chunk announces is judged before its bytes come; data_size of them have. */
-static bool chunk_fits(struct http_conn *conn, size_t data_size)
-{
-    size_t size_max = conn->exchange->body_size_max;
-    size_t room = size_max - conn->exchange->body_size;
-    bool fits = data_size <= room && conn->chunk.left_size <= room - data_size;
-    if (!fits) {
-        REFUSE(conn, http_problem_body_too_large, "the limit here is %zu bytes", size_max);
-    }
-    return fits;
-}
-
-static size_t take_chunks(struct http_conn *conn, const char *bytes, size_t size)
-{
-    size_t taken = 0;
-    size_t data_size = 0;
-    switch (http_chunk_next(&conn->chunk, bytes, size, &taken, &data_size)) {
-    case HTTP_CHUNK_STEP_BROKEN:
-        REFUSE(conn, http_problem_request_malformed, "the body is not chunked as it should be, or has a trailer");
-        break;
-    case HTTP_CHUNK_STEP_DONE: hand_over(conn); break;
-    case HTTP_CHUNK_STEP_MORE:
-        if (conn->chunk.place == HTTP_CHUNK_DATA && !chunk_fits(conn, data_size)) {
-            return size;
-        }
-        if (data_size > 0 && !keep_body(conn, bytes + taken, data_size)) {
-            return size;
-        }
-        break;
-    }
-    return taken + data_size;
 }
 
 static void keep_rest(struct http_conn *conn, const char *bytes, size_t size)
@@ -431,9 +340,7 @@ static void keep_rest(struct http_conn *conn, const char *bytes, size_t size)
 static void feed(struct http_conn *conn, const char *bytes, size_t size)
 {
     while (size > 0 && conn->state <= HTTP_CONN_BODY) {
-        size_t taken = conn->state != HTTP_CONN_BODY ? take_head(conn, bytes, size)
-                       : conn->is_chunked            ? take_chunks(conn, bytes, size)
-                                                     : take_length(conn, bytes, size);
+        size_t taken = conn->state != HTTP_CONN_BODY ? take_head(conn, bytes, size) : http_body_take(conn, bytes, size);
         assert(taken <= size);
         bytes += taken;
         size -= taken;
@@ -609,7 +516,7 @@ void http_conn_accept(struct http_server *server)
     if (is_far) {
         http_conn_close(conn);
     } else if (wrong != NULL) {
-        REFUSE(conn, http_problem_busy, "%s", wrong);
+        HTTP_CONN_REFUSE(conn, http_problem_busy, "%s", wrong);
     } else {
         set_deadline(conn, server->options.limits.header_timeout_ms);
         start_reading(conn);

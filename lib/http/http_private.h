@@ -181,7 +181,23 @@ void http_conn_accept(struct http_server *server);
 void http_conn_answer(struct http_conn *conn); /* Its exchange has its answer. */
 void http_conn_watch(struct http_conn *conn);  /* Reads while a handler works. */
 void http_conn_close(struct http_conn *conn);
+
+/* The connection's last answer, given by the server itself. header may be NULL. */
+void http_conn_refuse(struct http_conn *conn, const struct http_problem *problem, const struct http_header *header,
+                      const char *format, ...) PRINTF_LIKE(4, 5);
+#define HTTP_CONN_REFUSE(conn, problem, ...) http_conn_refuse(conn, &(problem), NULL, __VA_ARGS__)
+
+/* The request is whole: its handler has it from here on. */
+void http_conn_hand_over(struct http_conn *conn);
 void http_conn_stop(struct http_conn *conn); /* The server stops: close if idle, else after this answer. */
+
+/* ---- http_body.c ---- */
+
+/* Makes room for size more bytes, within the limit of the route (the caller has looked) and the server's budget. */
+bool http_body_has_room(struct http_exchange *exchange, size_t size);
+
+/* Takes what belongs to the body and returns how much that was; a whole body is handed over, a wrong one refused. */
+size_t http_body_take(struct http_conn *conn, const char *bytes, size_t size);
 
 /* ---- the server ---- */
 
@@ -221,9 +237,6 @@ bool http_server_reserve(struct http_server *server, struct http_exchange *excha
 void http_server_release(struct http_server *server, struct http_exchange *exchange);
 const char *http_server_date(struct http_server *server);
 void http_server_count(struct http_server *server, const struct http_exchange *exchange);
-
-/* Takes a connection that there is no memory for, and closes it: libuv offers no further one until this is taken. */
-void http_server_turn_away(struct http_server *server);
 
 /* Why this new connection is one too many; NULL: it is not. *ret_is_far: it is not even told so. */
 const char *http_server_over_limit(const struct http_server *server, const struct http_conn *conn, bool *ret_is_far);

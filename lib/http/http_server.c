@@ -108,30 +108,6 @@ static bool make_metrics(struct http_server *server)
 
 /* ---- connections that are too many ---- */
 
-static void on_turned_away(uv_handle_t *handle)
-{
-    struct http_server *server = handle->data;
-    server->is_turning_away = false;
-    if (server->has_another && !server->is_stopping) {
-        server->has_another = false;
-        http_conn_accept(server);
-    }
-}
-
-void http_server_turn_away(struct http_server *server)
-{
-    if (server->is_turning_away) {
-        server->has_another = true;
-        return;
-    }
-    int failed = uv_tcp_init(&server->loop, &server->turned_away);
-    assert(failed == 0);
-    server->turned_away.data = server;
-    server->is_turning_away = true;
-    (void)uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&server->turned_away);
-    uv_close((uv_handle_t *)&server->turned_away, on_turned_away);
-}
-
 const char *http_server_over_limit(const struct http_server *server, const struct http_conn *conn, bool *ret_is_far)
 {
     const struct http_limits *limits = &server->options.limits;

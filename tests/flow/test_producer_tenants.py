@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 
-from producer_fixture import Database, Producer, Proxy, case, in_parallel, main, new_id
+from producer_fixture import Answer, Database, Producer, Proxy, case, in_parallel, main, new_id
 
 CACHE_MS = 400
 # Each route with a call that succeeds for its owner, in an order in which each can follow the one before.
@@ -148,6 +148,8 @@ def _(world):
     for value in wrong:
         answer = expect(world.producer.get("/requests", headers={"Authorization": value}), 401, "token_invalid")
         assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"], answer
+        if not value.startswith("Bearer"):
+            assert "a bearer token is asked for" in answer.json["detail"], answer
     for value in (f"Bearer {good}", f"bearer {good}", f"BEARER   {good}"):
         expect(world.producer.get("/requests", headers={"Authorization": value}), 200)
     connection = http.client.HTTPConnection("127.0.0.1", world.producer.port, timeout=20)
@@ -281,6 +283,86 @@ def _(world):
     finally:
         world.producer = usual
         producer.stop()
+
+
+def with_producer(world, run, **settings):
+    """run, while the world's producer is another one."""
+    usual, world.producer = world.producer, Producer(world.bin_dir, world.db.role(), development="off", **settings)
+    try:
+        run()
+    finally:
+        usual, world.producer = world.producer, usual
+        usual.stop()
+
+
+def at_once(world, token, count, path="/requests"):
+    """So many calls over one connection: how many of each status, and the last that was refused."""
+    connection = http.client.HTTPConnection("127.0.0.1", world.producer.port, timeout=20)
+    seen, refused = {}, None
+    for _ in range(count):
+        connection.request("GET", path, headers=bearer(token))
+        answer = connection.getresponse()
+        body = answer.read()
+        seen[answer.status] = seen.get(answer.status, 0) + 1
+        refused = Answer(answer.status, answer.headers, body) if answer.status >= 400 else refused
+    connection.close()
+    return seen, refused
+
+
+@case("G10", "a token has so many calls in a second, and a tenant so many with all its tokens")
+def _(world):
+    def run():
+        first, _ = world.token("rated", "admin")
+        second, _ = world.token("rated", "admin")
+        third, _ = world.token("rated", "admin")
+        other, _ = world.token("calm", "admin")
+        for token in (first, second, third, other):
+            expect(call(world, token, "GET", "/idempotency-keys/never"), 404)  # So that they are known by now.
+        time.sleep(1.1)
+        begun = time.monotonic()
+        counts = [at_once(world, token, 60) for token in (first, second, third)]
+        seconds = time.monotonic() - begun
+        served = [seen.get(200, 0) for seen, _ in counts]
+        assert 20 <= served[0] <= 20 * (1 + seconds) + 1 and 40 <= sum(served) <= 40 * (1 + seconds) + 1, (served, seconds)
+        for seen, refused in counts:
+            assert set(seen) <= {200, 429}, seen
+            expect(refused, 429, "rate_limited")
+            assert refused.headers["Retry-After"] == "1" and refused.json["retry"]["same_key"], refused
+        assert "with this token" in counts[0][1].json["detail"], counts[0][1]
+        expect(call(world, other, "GET", "/requests"), 200)
+        for _ in range(60):
+            answer = call(world, first, "POST", "/submissions", {"type": "demo"}, **{"Idempotency-Key": "rated"})
+            if answer.status == 429:
+                break
+        expect(answer, 429, "rate_limited")
+        time.sleep(1.1)
+        kept = expect(call(world, first, "POST", "/submissions", {"type": "demo"}, **{"Idempotency-Key": "rated"}), 201)
+        assert kept.json["queued"] is True and world.db.count("outbox", "tenant = 'rated'") == 1
+        assert "onceward_producer_calls_limited_total 0" not in world.producer.get("/metrics").body.decode()
+    with_producer(world, run, tenant_calls_per_s="40", token_calls_per_s="20", token_cache_ms="60000")
+
+
+@case("G11", "unknown tokens are looked up so often for one peer, and known ones go on")
+def _(world):
+    def run():
+        good, _ = world.token("known", "read")
+        new, _ = world.token("known", "read")
+        expect(call(world, good, "GET", "/requests"), 200)
+        begun = time.monotonic()
+        answers = [call(world, f"owt_guess_{number}", "GET", "/requests") for number in range(100)]
+        seconds = time.monotonic() - begun
+        missed = [answer for answer in answers if answer.status == 401]
+        assert 10 <= len(missed) <= 10 * (1 + seconds) + 1, (len(missed), seconds)
+        for answer in answers:
+            if answer.status != 401:
+                expect(answer, 429, "rate_limited")
+                assert answer.headers["Retry-After"] == "1", answer
+        for _ in range(20):
+            call(world, f"owt_guess_{new_id()}", "GET", "/requests")
+            expect(call(world, good, "GET", "/requests"), 200)
+        time.sleep(0.3)
+        expect(call(world, new, "GET", "/requests"), 200)
+    with_producer(world, run, peer_unknown_tokens_per_s="10", token_cache_ms="1000")
 
 
 @case("G7", "while the database is away nobody is let in and nobody is told that a token is wrong")

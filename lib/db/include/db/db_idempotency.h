@@ -65,6 +65,11 @@ struct db_idempotency_row {
 bool db_idempotency_get(struct db *db, const char *tenant, const char *key, struct db_idempotency_row *ret_row,
                         struct err *err) MUST_CHECK;
 
+/* Calls found for each tenant under whose keys count_max answers or more are kept, expired ones that nobody has deleted
+ * yet included. Reads the whole index of keys. */
+bool db_idempotency_find_full(struct db *db, int64_t count_max, void (*found)(void *context, const char *tenant),
+                              void *context, struct err *err) MUST_CHECK;
+
 /* Deletes up to count_max keys that expired more than kept_s ago, unless another process does so at this moment.
  * Locked ones are passed over. */
 bool db_idempotency_reap(struct db *db, int64_t kept_s, int count_max, int64_t *ret_count, struct err *err) MUST_CHECK;
