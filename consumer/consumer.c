@@ -158,6 +158,7 @@ static bool connect(struct consumer *consumer, struct err *err)
         settings.conninfo = consumer->settings->database;
         settings.application_name = session_name;
         settings.needs_primary = true;
+        settings.plans_once = consumer->settings->sink_sql == NULL; /* Of somebody else's statement we know nothing. */
         /* All below the group's session timeout, so that a frozen rival cannot hold a cursor. */
         settings.connect_timeout_ms = 3000;
         settings.lock_timeout_ms = 3000;

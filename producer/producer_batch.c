@@ -483,6 +483,7 @@ static bool start_worker(struct producer_batch *batch, struct producer_queue *qu
     bool is_first = batch->worker_count == 0;
     producer_connection_init(&worker->connection, batch->options.settings, batch->options.health,
                              item_count_max > 1 ? "onceward-producer batcher" : "onceward-producer large", is_first);
+    worker->connection.plans_once = true;
     if (!thread_start(&worker->thread, item_count_max > 1 ? "batcher" : "large", run_worker, worker, err)) {
         free(worker);
         return false;

@@ -47,6 +47,7 @@ static bool open_or_reset(struct producer_connection *connection, struct err *er
     settings.application_name = connection->role;
     settings.needs_primary = true;
     settings.is_pooled = connection->settings->database_is_pooled;
+    settings.plans_once = connection->plans_once;
     settings.connect_timeout_ms = CONNECT_TIMEOUT_MS;
     settings.answer_timeout_ms = ANSWER_TIMEOUT_MS;
     connection->db = db_open(&settings, err);

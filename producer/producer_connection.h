@@ -20,6 +20,7 @@ struct producer_connection {
     const struct producer_settings *settings;
     struct health *health;
     const char *role;  /* "batcher", "reader": the application's name in the database. */
+    bool plans_once;   /* As in db_settings. Set after the beginning, where it is so. */
     bool tells_health; /* One of all says whether the database is there. */
     struct db *db;
     struct backoff backoff;

@@ -153,8 +153,9 @@ static const struct db_statement SET_SESSION = {
            " WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, $1), set_config('lock_timeout', $2, $1),"
            " set_config('statement_timeout', $3, $1), set_config('idle_in_transaction_session_timeout', $4, $1),"
            " set_config('default_transaction_isolation', 'read committed', $1), set_config('jit', 'off', $1),"
-           " set_config('TimeZone', 'UTC', $1)",
-    .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT},
+           " set_config('TimeZone', 'UTC', $1),"
+           " set_config('plan_cache_mode', CASE WHEN $5 THEN 'force_generic_plan' ELSE 'auto' END, $1)",
+    .columns = {DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT, DB_TEXT},
 };
 
 const struct db_statement *db_session_statement(void)
@@ -172,6 +173,7 @@ void db_session_params(const struct db *db, struct db_session_texts *texts, stru
         assert(fits);
         db_params_text(params, texts->texts[i]);
     }
+    db_params_bool(params, db->settings.plans_once);
 }
 
 /* Sets the session and reads what came of it, in one flush. A pooled session is set anew in each transaction, by

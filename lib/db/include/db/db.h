@@ -23,6 +23,8 @@ struct db_settings {
     bool needs_primary;           /* target_session_attrs=read-write, checked on every connect. */
     bool is_pooled;               /* A pooler in transaction mode is between: nothing is prepared, settings
                                    * go with every transaction. */
+    bool plans_once;              /* A prepared statement keeps one plan for all parameters (plan_cache_mode): for who
+                                   * runs few statements, over arrays, very often. */
     int connect_timeout_ms;       /* 0 means the default of db.c, as below. */
     int lock_timeout_ms;
     int statement_timeout_ms;
