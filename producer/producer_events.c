@@ -47,12 +47,17 @@ static void answer_claimed(struct producer_read *read, int64_t count)
 
 static bool run_first_look(struct producer_read *read, struct db *db, struct err *err)
 {
-    read->backlog = calloc(1, sizeof *read->backlog);
-    if (read->backlog == NULL) {
+    struct db_event_backlog *first = calloc(1, sizeof *first);
+    if (first == NULL) {
         return err_set(err, ERR_TRANSIENT, "too_busy", "no memory for the call");
     }
+    if (!db_event_query_backlog(db, NULL, first, err)) {
+        free(first); /* Tried again, this must be the first look again. */
+        return false;
+    }
+    read->backlog = first;
     read->again_ms = RUN_AGAIN_FIRST_MS;
-    return db_event_query_backlog(db, NULL, read->backlog, err);
+    return true;
 }
 
 /* Counts what was pending at the first look and is not any more. */

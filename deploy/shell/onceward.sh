@@ -38,15 +38,14 @@ onceward_id_of() {
 # Returns 0 for 2xx; 1 for any other answer, which stands on stderr; 2 for a call that cannot be tried again; 3 when
 # ONCEWARD_PATIENCE_S (60) seconds were over first. Then ask once more with the same key: it may have been carried out.
 onceward_call() {
-    local key=$1 method=$2 path=$3 option
+    local key=$1 method=$2 path=$3
     shift 3
-    for option in "$@"; do
-        case $option in
-            @-|-T-|--upload-file=-|--fail*|-f|--retry*)
-                printf 'onceward_call: %s: give the body as text or @file; tries are counted here\n' "$option" >&2
-                return 2 ;;
-        esac
-    done
+    onceward_can_repeat "$@" || return 2
+    case $key in
+        *[[:cntrl:]]*) printf 'onceward_call: a key has no control characters\n' >&2; return 2 ;;
+    esac
+    key=${key//\\/\\\\}
+    key=${key//\"/\\\"}
     local folder code=0
     folder=$(mktemp -d "${TMPDIR:-/tmp}/onceward-call.XXXXXX") || return 2
     [ -z "$key" ] || printf 'Idempotency-Key: "%s"\n' "$key" >>"$folder/headers"
@@ -55,6 +54,34 @@ onceward_call() {
     onceward_try_on "$folder" "$method" "${ONCEWARD_URL:-http://127.0.0.1:8480}$path" "$@" || code=$?
     rm -rf "$folder"
     return "$code"
+}
+
+# onceward_can_repeat CURL-OPTION...: whether every try would send the same. What is read from a pipe is gone after the first,
+# so a file must be one that can be read again.
+onceward_can_repeat() {
+    local option before='' file
+    for option in "$@"; do
+        file=''
+        case $before in
+            -T|--upload-file) file=$option ;;
+            -F|--form) case $option in *=[@\<]*) file=${option#*=[@<]}; file=${file%%;*} ;; esac ;;
+            --data-urlencode) case ${option%%@*} in "$option"|*=*) ;; *) file=${option#*@} ;; esac ;;
+            *) case $option in @*) file=${option#@} ;; esac ;;
+        esac
+        case $option in
+            -T?*) file=${option#-T} ;;
+            --*=*|--fail*|--retry*|-f|--next|-:|-K*|--config) # curl takes no option of this form, or it is not for here.
+                printf 'onceward_call: %s: not taken; tries are counted here\n' "$option" >&2
+                return 1 ;;
+            -F*=[@\<]*) file=${option#*=[@<]}; file=${file%%;*} ;;
+            -[!-]*@*) case ${option%%@*} in -*[!a-zA-Z]*) ;; *) file=${option#*@} ;; esac ;;
+        esac
+        if [ -n "$file" ] && [ ! -f "$file" ]; then
+            printf 'onceward_call: %s: give the body as text or as a file, which can be read again\n' "$option" >&2
+            return 1
+        fi
+        before=$option
+    done
 }
 
 # The tries of one call. What came last lies in the folder: status, head, body.

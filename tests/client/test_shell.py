@@ -134,11 +134,26 @@ def _(_):
     (code, _, errors), seen = run_script(*[(503, PROBLEM, problem("too_busy", True))] * 9, patience=2)
     assert code == 3 and "too_busy" in errors and 1 <= len(seen) <= 2, (code, errors, seen)
     server = Scripted()
-    for options in ("--data-binary @-", "--retry 3", "--fail", "--no-such-option"):
-        code, _, _ = ended(shell(f"onceward_call k POST /submissions {options} </dev/null", server.server_port))
+    for options in ("--data-binary @-", "-d@-", "-sd@-", "-d @/dev/stdin", "-T -", "-T-", "--upload-file -", "-d @<(echo x)",
+                    "--data-binary @<(echo x)", "-T <(echo x)", "--data-urlencode x@-", "-F f=@-", "-F 'f=<-'", "-Ff=@-",
+                    "--retry 3", "--fail", "--no-such-option"):
+        code, _, _ = ended(shell(f"echo x | onceward_call k POST /submissions {options}", server.server_port))
         assert code == 2, options
+    assert ended(shell("onceward_call $'a\nb' GET /", server.server_port))[0] == 2
     server.shutdown()
     assert server.seen == []
+
+
+@case("", "a body from a file is the same at every try, an at sign in a text is none, and a key may hold quotation marks")
+def _(world):
+    for options in ("-d @$file", "-d@$file", "--data-binary @$file", "-T $file", "-d 'mail=a@b.example'", "-d'm=a@b'", "-d@$file", "--data-urlencode 'm=a@b'"):
+        server = Scripted((503, PROBLEM, problem("too_busy", True)), (200, {}, "done"))
+        code, out, errors = ended(shell("file=$(mktemp); echo content >$file; onceward_call 'k\"\\' POST /submissions "
+                                        f"{options}; rm $file", server.server_port))
+        server.shutdown()
+        assert (code, out) == (0, "done"), (options, code, out, errors)
+        assert len({body for _, _, body, _ in server.seen}) == 1 and server.seen[0][2], (options, server.seen)
+        assert {key for _, key, _, _ in server.seen} == {'"k\\"\\\\"'}, server.seen
 
 
 @case("", "keys: a UUID that is new, and a hash that is the same as the C client's")

@@ -706,6 +706,20 @@ def _(world):
         producer.stop()
 
 
+@case("D1", "the same for a call that looks twice: what the first look had begun is forgotten")
+def _(world):
+    producer = Producer(world.bin_dir, world.db.role(), readers="1")
+    try:
+        before = producer.post("/events/run")
+        cut = world.db.value("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() "
+                             "AND application_name = 'onceward-producer reader'")
+        assert cut == "1", cut
+        after = producer.post("/events/run")
+        assert before.status in (200, 503) and after.status == before.status, (before, after)
+    finally:
+        producer.stop()
+
+
 @case("D7", "it starts while the database is away")
 def _(world):
     proxy = Proxy(*database_address())
