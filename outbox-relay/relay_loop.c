@@ -25,7 +25,8 @@
 #define HOUSEKEEPING_MS 10000
 #define DELAY_LOG_MS 1000
 #define SILENT_LOG_MS 5000 /* Without a report though some are missing. */
-#define BUSY_WAIT_MS 1     /* For reports, where nothing else can wake us. */
+#define BUSY_WAIT_MS 1     /* For reports, where nothing else wakes us. */
+#define BULK_COUNT 256     /* So many under way: their reports are gathered for a while, not each taken at once. */
 #define NO_LEASE_WAIT_MS 20
 #define REOPEN_WAIT_MS 200
 
@@ -289,7 +290,7 @@ static int64_t next_event_ms(const struct loop *loop, int64_t now_ms)
     return until_ms > now_ms ? until_ms : now_ms + 1;
 }
 
-/* Sleeps until something is due, a hint or a report comes, or a stop is asked for. */
+/* Sleeps until something is due, a hint or a report comes, or a stop is asked for. In bulk a report wakes nobody. */
 static void wait_for_work(struct loop *loop, int64_t now_ms)
 {
     int reports[RELAY_PUMP_FD_COUNT];
@@ -298,8 +299,8 @@ static void wait_for_work(struct loop *loop, int64_t now_ms)
                            {.fd = loop->hint_fd, .events = POLLIN},
                            {.fd = reports[0], .events = POLLIN},
                            {.fd = reports[1], .events = POLLIN}};
-    bool is_blind = reports[0] < 0 && relay_pump_outstanding_count(loop->relay.pump) > 0;
-    poll(fds, sizeof fds / sizeof fds[0], is_blind ? BUSY_WAIT_MS : (int)(next_event_ms(loop, now_ms) - now_ms));
+    bool is_blind = relay_pump_outstanding_count(loop->relay.pump) >= (reports[0] < 0 ? 1 : BULK_COUNT);
+    poll(fds, is_blind ? 2 : 4, is_blind ? BUSY_WAIT_MS : (int)(next_event_ms(loop, now_ms) - now_ms));
 }
 
 /* --once has done its part when there was no free lane, or its lanes are read to the end and settled. */
